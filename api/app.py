@@ -42,7 +42,7 @@ async def _running(
             await stack.enter_async_context(services.retention.running(by_itself=serves, leads=services.leads))
             if serves:
                 look_at, folder = partial(_log_lacking, services), services.settings.scripts
-                await stack.enter_async_context(_published(services.catalog, folder, look_at, reload=reload))
+                await stack.enter_async_context(_publish(services.catalog, folder, look_at, reload=reload))
             announce()
             yield
     finally:
@@ -77,7 +77,7 @@ async def _watch_file(store: Store) -> None:
     """Log once if the database file is no longer at its path."""
     lost: str | None = None
     while True:
-        before, lost = lost, store.lost()
+        before, lost = lost, store.loss()
         if lost is not None and before is None:
             log.critical("the database file is lost: writes are refused", problem=lost)
         elif lost is None and before is not None:
@@ -137,7 +137,7 @@ def create_app(
 
 
 @asynccontextmanager
-async def _published(
+async def _publish(
     catalog: Catalog, folder: Path, look_at: Callable[[Script], None], *, reload: bool
 ) -> AsyncIterator[None]:
     """Publish the scripts of the folder at the start and, with `reload`, when they change; pass each to `look_at`."""
@@ -147,7 +147,7 @@ async def _published(
         return
     reloader = Reloader(catalog, folder, look_at)
     async with reloader.watching():
-        reloader.started(await publish_folder(catalog, folder, look_at))
+        reloader.note_start(await publish_folder(catalog, folder, look_at))
         yield
 
 

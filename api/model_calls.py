@@ -21,7 +21,7 @@ from runtime.state.limits import Bounds
 from runtime.state.ports import CallResult, Clock, Ids, Intent, ModelReply, ModelRequest, Purpose, RecordedResult, Usage
 from runtime.state.state import Spent
 from runtime.state.tool_ports import TOOL_PURPOSE, ToolRequest
-from runtime.turn.calls import added
+from runtime.turn.calls import add_call
 from store.interface.debug_logging import is_debugging
 from store.interface.errors import RowRefused
 from store.interface.rows import CallRow, SessionRow, encode
@@ -55,7 +55,7 @@ class RecordedCalls:
             _, oldest = self.rows.popitem(last=False)
             self.prompts.pop(oldest.call_id, None)
             if oldest.purpose != TOOL_PURPOSE:
-                self._dropped = added(self._dropped, usage_of(oldest))
+                self._dropped = add_call(self._dropped, usage_of(oldest))
 
     @property
     def journaled(self) -> int:
@@ -65,7 +65,7 @@ class RecordedCalls:
     def spent(self) -> Spent:
         """Return the usage of all calls; an interrupted call counts as a call."""
         of_models = (row for row in self.rows.values() if row.purpose != TOOL_PURPOSE)
-        return functools.reduce(added, map(usage_of, of_models), self._dropped)
+        return functools.reduce(add_call, map(usage_of, of_models), self._dropped)
 
 
 class CallLog(Struct):
@@ -138,7 +138,7 @@ class CallJournal(Struct):
     spent: Spent
     """The usage of all calls of earlier attempts."""
 
-    def known(self, digest: str) -> RecordedResult | None:
+    def take_recorded(self, digest: str) -> RecordedResult | None:
         """Return the next recorded call for the same request; calls with a reply come first, failed ones never."""
         same = [
             row
@@ -241,10 +241,10 @@ class DayMeter:
     def __init__(self, totals: list[tuple[Span, Bounds, _Total]]) -> None:
         self._totals = totals
 
-    def exceeded(self) -> str | None:
+    def exhausted_budget(self) -> str | None:
         """Return the name of an exhausted budget, or None."""
         for span, bounds, total in self._totals:
-            what = bounds.exceeded_by(total.spent)
+            what = bounds.first_exhausted(total.spent)
             if what:
                 return f"{span}_{what}"
         return None
@@ -252,7 +252,7 @@ class DayMeter:
     def count(self, usage: Usage | None) -> None:
         """Add the usage of a call to the totals."""
         for _, _, total in self._totals:
-            total.spent = added(total.spent, usage)
+            total.spent = add_call(total.spent, usage)
 
 
 class Spending:
@@ -277,7 +277,7 @@ class Spending:
 
     async def of_day(self, tenant: str, day: date) -> Spent:
         """Return what a tenant has used on a day in UTC, as recorded. Raises StoreError."""
-        return await self._recorded((day, tenant, None))
+        return await self._read_recorded((day, tenant, None))
 
     def forget(self, tenant: str, user_id: str) -> None:
         """Drop the totals of an erased user."""
@@ -288,14 +288,14 @@ class Spending:
         if key not in self._totals:
             async with self._reading:  # no call is counted before the stored total is loaded
                 if key not in self._totals:
-                    self._totals[key] = _Total(await self._recorded(key))
+                    self._totals[key] = _Total(await self._read_recorded(key))
         total = self._totals[key]
         if self._store.shared is not None and monotonic() - total.read_at > TOTALS_READ_S:
             total.read_at = monotonic()
-            total.spent = await self._recorded(key)
+            total.spent = await self._read_recorded(key)
         return total
 
-    async def _recorded(self, key: _Key) -> Spent:
+    async def _read_recorded(self, key: _Key) -> Spent:
         day, tenant, user_id = key
         begins = datetime.combine(day, time(), UTC)
         row = await self._store.turns.spent(tenant, begins, begins + timedelta(days=1), user_id)

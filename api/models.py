@@ -28,7 +28,7 @@ class ModelUnknown(ValueError):
 
 
 @runtime_checkable
-class Connected(Protocol):
+class ConnectedModel(Protocol):
     """A model with connections to endpoints."""
 
     def has_model(self, name: str) -> bool:
@@ -81,7 +81,7 @@ def _model_of_server(settings: Settings, edited: "TemplateSource | None") -> Mod
 
     try:
         templates = Templates.load(settings.prompts_folder)
-        prompts = Prompts(templates if edited is None else templates.replaced(edited))
+        prompts = Prompts(templates if edited is None else templates.with_template(edited))
     except PromptInvalid as error:
         raise ModelUnknown(str(error)) from error
     return HostedModels(name, prompts, named, own)
@@ -139,10 +139,10 @@ async def close_model(model: Model) -> None:
         await connected.close()
 
 
-def _parts(model: Model) -> tuple[Connected | None, Mapping[str, Model]]:
+def _parts(model: Model) -> tuple[ConnectedModel | None, Mapping[str, Model]]:
     """Return the model if it has connections, and the cassettes beside it."""
     inner, cassettes = (model.model, model.cassettes) if isinstance(model, ModelWithCassettes) else (model, {})
-    return inner if isinstance(inner, Connected) else None, cassettes
+    return inner if isinstance(inner, ConnectedModel) else None, cassettes
 
 
 def _check(name: str, setting: str, settings: Settings) -> None:

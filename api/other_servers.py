@@ -113,10 +113,10 @@ class OtherServers(Struct):
 
     async def _follow(self) -> None:
         """Wake the readers of sessions that had a turn elsewhere, and end the streams of those that were deleted."""
-        followed = self.live.followed()
+        followed = self.live.list_followed()
         found = await self.shared.progress(followed) if followed else []
         for progress in found:
-            self.live.advanced(progress.session, progress.event_count, is_completed=progress.is_completed)
+            self.live.note_advance(progress.session, progress.event_count, is_completed=progress.is_completed)
         for session in {*followed} - {progress.session for progress in found}:
             self.live.remove(session)
 

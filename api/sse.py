@@ -52,7 +52,7 @@ def frame_id(session_id: str, seq: int) -> str:
     return f"{session_id}:{seq}"
 
 
-def encoded(event: str, data: object, id_: str = "") -> bytes:
+def encode_frame(event: str, data: object, id_: str = "") -> bytes:
     """Encode one frame. A frame without an id does not change the client's last id."""
     head = f"id: {id_}\nevent: {event}\n" if id_ else f"event: {event}\n"
     return b"%sdata: %s\n\n" % (head.encode(), msgspec.json.encode(data))
@@ -60,7 +60,7 @@ def encoded(event: str, data: object, id_: str = "") -> bytes:
 
 def reset_frame(session_id: str, base: int, message: int) -> bytes:
     """Return a frame that makes a client drop the words from a message on, and return to the last event."""
-    return encoded("message.reset", ResetView(message=message), frame_id(session_id, base))
+    return encode_frame("message.reset", ResetView(message=message), frame_id(session_id, base))
 
 
 class SendPace(Struct, frozen=True):
@@ -110,7 +110,10 @@ class _Sending(ASGIResponse):
     async def send_body(self, send: Send, receive: Receive) -> None:
         """Send the stream until the first condition that ends it."""
         sending = asyncio.create_task(self._send_all(send))
-        ends = [asyncio.create_task(left(receive)), *(asyncio.create_task(each.wait()) for each in self._closings)]
+        ends = [
+            asyncio.create_task(wait_disconnect(receive)),
+            *(asyncio.create_task(each.wait()) for each in self._closings),
+        ]
         try:
             await asyncio.wait(
                 {sending, *ends}, timeout=self._stream.pace.stream_s, return_when=asyncio.FIRST_COMPLETED
@@ -144,7 +147,7 @@ class _Sending(ASGIResponse):
         return True
 
 
-async def left(receive: Receive) -> None:
+async def wait_disconnect(receive: Receive) -> None:
     """Wait until the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
@@ -152,7 +155,7 @@ async def left(receive: Receive) -> None:
 
 async def while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T | None:
     """Await work and return its result; cancel it and return None if the client disconnects."""
-    working, leaving = asyncio.create_task(work), asyncio.create_task(left(receive))
+    working, leaving = asyncio.create_task(work), asyncio.create_task(wait_disconnect(receive))
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         return working.result() if working.done() else None

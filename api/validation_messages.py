@@ -39,10 +39,10 @@ def humanize_validation_error(problem: str) -> str:
     problem = _NOT_A_TIME.sub(TIME_EXPECTED, problem)
     problem = problem.replace(_NOT_A_TAG, "expected a language tag such as en, de or pt-BR")
     problem = problem.replace(_NOT_AN_ID, "expected an id without control characters and line breaks")
-    return _EXPECTED.sub(_expected, problem)
+    return _EXPECTED.sub(_expectation, problem)
 
 
-def _expected(found: re.Match[str]) -> str:
+def _expectation(found: re.Match[str]) -> str:
     kinds = found["kinds"].split(" | ")
     words = f"expected {' or '.join(_KINDS.get(kind, kind) for kind in kinds)}"
     if found["length"]:

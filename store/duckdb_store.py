@@ -65,7 +65,7 @@ class DuckDBStore(Store):
         """Return None if turns can be written, otherwise the reason why not."""
         if self._engine.writer_or_none is None:
             return "the database is open read-only"
-        lost = self.lost() or self.lost_commits()
+        lost = self.loss() or self.lost_commits()
         if lost is not None:
             return lost
         compaction = self.maintenance.compaction
@@ -75,7 +75,7 @@ class DuckDBStore(Store):
             return f"a write has taken {self.writer_lag_s:.0f} s"
         return self._engine.writer_or_none.failure
 
-    def lost(self) -> str | None:
+    def loss(self) -> str | None:
         """Return an error message if the database file is no longer at its path, so nothing is written; else None."""
         try:
             self._engine.database.require_file()

@@ -61,7 +61,7 @@ class Store(ABC):
     def ready(self) -> str | None:
         """Return None if turns can be written, otherwise the reason why not."""
 
-    def lost(self) -> str | None:
+    def loss(self) -> str | None:
         """Return an error message if the database file is no longer at its path, so nothing is written; else None."""
         return None
 

@@ -52,6 +52,14 @@ WORD = re.compile(
     r"(?<![\w-])(" + "|".join(sorted(map(re.escape, BANNED), key=len, reverse=True)) + r")(?![\w-])", re.I
 )
 PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+PARTICIPLES = {"begun", "bound", "broken", "chosen", "done", "drawn", "found", "given", "gone", "happened", "held"}
+PARTICIPLES |= {"hidden", "known", "left", "lost", "made", "meant", "said", "seen", "sent", "shown", "spoken", "taken"}
+PARTICIPLES |= {"unset", "written"}
+VERBS = {"embed", "exceed", "feed", "need", "proceed", "reembed", "seed", "shed", "sorted", "succeed"}
+"""Words in -ed that are no participles, or that Python itself uses so."""
+AROUND = {"after", "again", "as", "at", "before", "by", "first", "in", "into", "of", "off", "on", "open", "out", "over"}
+AROUND |= {"to", "up", "with"}
+"""Words that make no noun of a participle."""
 TEST_NAME = re.compile(r"\bdef (test_\w+)")
 ANYWHERE = re.compile("|".join(map(re.escape, BANNED)), re.I)
 """Files without a match need no tokens, which take most of the time."""
@@ -100,6 +108,23 @@ def banned_in_text(text: str, first: int = 1) -> Iterator[tuple[int, str]]:
         yield first + text.count("\n", 0, match.start()), match.group().lower()
 
 
+def named_by_participles(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield line and name of functions with neither verb nor noun: `shown`, `given_up`. A property may be a state."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not any(map(is_property, node.decorator_list)):
+            words = [each.lower() for each in PART.findall(node.name)]
+            if words and is_participle(words[0]) and all(is_participle(each) or each in AROUND for each in words):
+                yield node.lineno, node.name
+
+
+def is_participle(word: str) -> bool:
+    return word in PARTICIPLES or (word.endswith("ed") and word not in VERBS)
+
+
+def is_property(decorator: ast.expr) -> bool:
+    return "property" in ast.unparse(decorator) or ast.unparse(decorator).endswith(".setter")
+
+
 def report(path: Path, found: Iterator[tuple[int, str]]) -> list[str]:
     name = str(path.relative_to(ROOT))
     allowed = ALLOWED.get(name, set())
@@ -111,6 +136,13 @@ def test_code_has_no_banned_word(package: str) -> None:
     files = [path for path in modules() if path.is_relative_to(ROOT / package)]
     assert files
     assert [line for path in files for line in report(path, banned_in_code(path.read_text()))] == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_functions_are_named_by_what_they_do(package: str) -> None:
+    files = [path for path in modules() if path.is_relative_to(ROOT / package)]
+    found = {path: list(named_by_participles(ast.parse(path.read_text()))) for path in files}
+    assert {str(path.relative_to(ROOT)): names for path, names in found.items() if names} == {}
 
 
 def test_tests_have_no_banned_word() -> None:
@@ -135,5 +167,8 @@ def test_pages_have_no_banned_word() -> None:
 def test_the_check_finds_words_in_names_texts_and_comments() -> None:
     source = 'class TurnPurse:\n    kept_rows = "nothing brought"  # whoever asks\n'
     assert sorted(banned_in_code(source)) == [(1, "purse"), (2, "brought"), (2, "kept"), (2, "whoever")]
+    functions = "def shown(): ...\ndef given_up(): ...\ndef show(): ...\ndef known_names(): ...\n"
+    functions += "class Job:\n    @property\n    def done(self): ...\n"
+    assert list(named_by_participles(ast.parse(functions))) == [(1, "shown"), (2, "given_up")]
     assert list(banned_in_text("a\nThe Record is mended")) == [(2, "the record"), (2, "mended")]
     assert list(banned_in_tests('"""A crowd."""\nsaid = "told"  # brought\n')) == [(2, "brought"), (1, "crowd")]

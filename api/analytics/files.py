@@ -115,7 +115,7 @@ class AnalyticsFiles:
         """
         state = self._state(tenant, masked=masked)
         since = time.monotonic() - max_age_s
-        async with self._lock.locked(ENTER_S):
+        async with self._lock.hold(ENTER_S):
             async with state.readers.exclusive_entry(ENTER_S):
                 if not self._may_stay(state, since, units=units):
                     await state.readers.wait_empty(ENTER_S)
@@ -188,7 +188,7 @@ class AnalyticsFiles:
 
         It must have equalled the database at or after `since`, and either have readers or the next delta is not due.
         """
-        if state.is_refreshing or (units and not state.has_units) or state.place.known().sessions is None:
+        if state.is_refreshing or (units and not state.has_units) or state.place.read_known().sessions is None:
             return False
         return state.looked_at >= since and (state.readers.has_readers or time.monotonic() < state.next_look)
 
@@ -224,7 +224,7 @@ class AnalyticsFiles:
         masking = Masking(state.masked, await asyncio.to_thread(salt_of, self._keys, state.tenant))
         done, is_rebuilt = 0, False
         state.has_units = False
-        async with self._lock.locked(ENTER_S):
+        async with self._lock.hold(ENTER_S):
             # left by a killed command: under the lock no other process refreshes this file
             await asyncio.to_thread(self._remove, f"{state.place.path.stem}{DELTA}")
             if not state.place.has_salt(masking.salt):  # the secret was lost: a user would have two pseudonyms
@@ -252,7 +252,7 @@ class AnalyticsFiles:
     async def _refresh(self, state: _State, masking: Masking, done: int, *, units: bool) -> Delta:
         """Apply one delta; `done` turns were applied before."""
         async with folder_beside(state.place, DELTA) as folder:
-            known, started = state.place.known(), time.monotonic()
+            known, started = state.place.read_known(), time.monotonic()
             delta = await self._store.analytics.delta(state.tenant, folder, known, units=units)
             took = time.monotonic() - started
             state.progress = RefreshProgress(done, done + delta.turns + delta.left)

@@ -45,7 +45,7 @@ class DrawCharts(Struct, frozen=True, tag="draw"):
     """Vega-Lite specifications, in JSON."""
 
 
-class Drawn(Struct, frozen=True):
+class ChartPictures(Struct, frozen=True):
     """The pictures of charts, in the same order; an empty one is too large to be drawn."""
 
     pictures: list[bytes]

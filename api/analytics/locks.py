@@ -22,7 +22,7 @@ class FolderLock:
         self._lock = AsyncFileLock(folder / FILE_NAME, run_in_executor=False, preserve_lock_file=True)
 
     @asynccontextmanager
-    async def locked(self, timeout_s: float) -> AsyncIterator[None]:
+    async def hold(self, timeout_s: float) -> AsyncIterator[None]:
         """Lock the folder against other processes inside the context. Raises StoreBusy, FolderUnwritable."""
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)

@@ -21,7 +21,7 @@ from scripts.model.actions import (
     walk,
 )
 from scripts.model.base import Template
-from scripts.model.script import DETECTORS, Detector, Phase, Script, declared_in, nodes
+from scripts.model.script import DETECTORS, Detector, Phase, Script, declarations_of, nodes
 from scripts.model.variables import Declaration
 from store.analytics.outlines import (
     ActionOutline,
@@ -171,4 +171,4 @@ def _declarations(script: Script) -> Iterator[tuple[str, str, str, tuple[Declara
     yield "session", "", "", script.declare
     for path, node in nodes(script):
         phase_id, topic_id = path if len(path) > 1 else (*path, "")
-        yield "phase" if isinstance(node, Phase) else "topic", phase_id, topic_id, declared_in(node)
+        yield "phase" if isinstance(node, Phase) else "topic", phase_id, topic_id, declarations_of(node)

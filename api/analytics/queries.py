@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from api.analytics.charts.chart import chart_of, chart_words
 from api.analytics.execute import PICTURES, AnswerDocument, Question
 from api.analytics.files import AnalyticsFiles, folder_beside
-from api.analytics.jobs import DrawCharts, Drawn, Finished, FinishSnapshot
+from api.analytics.jobs import ChartPictures, DrawCharts, Finished, FinishSnapshot
 from api.analytics.process import Processes
 from api.errors import ApiError
 from api.metrics import Metrics
@@ -84,7 +84,7 @@ class AnalyticsQueries(Struct, frozen=True):
         Raises QueryStopped, StoreError.
         """
         timeout_s = MARGIN_S + RENDER_S + RENDER_MORE_S * len(charts)
-        return (await self.processes.run(DrawCharts(list(charts)), Drawn, timeout_s=timeout_s)).pictures
+        return (await self.processes.run(DrawCharts(list(charts)), ChartPictures, timeout_s=timeout_s)).pictures
 
     async def _ask(self, tenant: str, question: Question, *, masked: bool, max_age_s: float) -> QueryResult:
         """Answer a question over the file of a tenant."""

@@ -21,7 +21,17 @@ from msgspec import Struct
 from api.analytics.charts.chart import ChartRefused
 from api.analytics.charts.vega_lite import render
 from api.analytics.execute import Question, answer
-from api.analytics.jobs import Done, DrawCharts, Drawn, Failed, Finished, FinishSnapshot, Job, Refresh, WorkRequest
+from api.analytics.jobs import (
+    ChartPictures,
+    Done,
+    DrawCharts,
+    Failed,
+    Finished,
+    FinishSnapshot,
+    Job,
+    Refresh,
+    WorkRequest,
+)
 from store.analytics.file import Place
 from store.analytics.refresh import refresh
 from store.analytics.snapshots import finish_snapshot
@@ -48,7 +58,7 @@ def run(connection: socket.socket, fork_server: int) -> NoReturn:
         if content:  # else the server has given the job up
             request = msgspec.msgpack.decode(content, type=WorkRequest)
             threading.Thread(target=_watch, args=(fork_server,), daemon=True).start()
-            _bound(request)
+            _limit_process(request)
             connection.sendall(msgspec.msgpack.encode(_run_job(request.job)))
         code = 0
     except ConnectionError:
@@ -69,7 +79,7 @@ def _watch(fork_server: int) -> None:
     os._exit(1)
 
 
-def _bound(request: WorkRequest) -> None:
+def _limit_process(request: WorkRequest) -> None:
     """Set the process limits for memory and CPU time; the query's own limits are below them."""
     job = request.job
     memory = (job.limits.memory_bytes_max if isinstance(job, Question) else MEMORY_BYTES) + ROOM_BYTES
@@ -104,7 +114,7 @@ def work(job: Job) -> Struct:
     Raises StoreError.
     """
     if isinstance(job, DrawCharts):
-        return Drawn(list(map(_picture, job.specs)))
+        return ChartPictures(list(map(_picture, job.specs)))
     try:
         return _result_of(job)
     except DatabaseLocked:

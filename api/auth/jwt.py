@@ -21,7 +21,7 @@ NAME_CHARS_MAX = 200
 _SECRET_BYTES_MIN = 32  # RFC 7518, 3.2
 
 
-class _Verified(Struct, frozen=True):
+class _VerifiedToken(Struct, frozen=True):
     principal: Principal
     expires_at: float
 
@@ -33,7 +33,7 @@ class TokenVerifier:
         self._settings = settings
         self._algorithm = algorithm
         self._key = key
-        self._cache: LRUCache[bytes, _Verified] = LRUCache(KNOWN_MAX)
+        self._cache: LRUCache[bytes, _VerifiedToken] = LRUCache(KNOWN_MAX)
 
     def holder(self, token: str, now: datetime) -> Principal:
         """Return the principal of a token. Raises ApiError UNAUTHENTICATED."""
@@ -43,10 +43,10 @@ class TokenVerifier:
             known = self._cache[digest] = self._verify(token, digest)
         elif known.expires_at + self._settings.auth_jwt_leeway_s <= now.timestamp():
             del self._cache[digest]
-            raise _unauthenticated("the token has expired")
+            raise _error("the token has expired")
         return known.principal
 
-    def _verify(self, token: str, digest: bytes) -> _Verified:
+    def _verify(self, token: str, digest: bytes) -> _VerifiedToken:
         settings = self._settings
         try:
             claims = jwt.decode(
@@ -59,14 +59,14 @@ class TokenVerifier:
                 options={"require": ["exp"]},
             )
         except jwt.PyJWTError as error:
-            raise _unauthenticated(_reason(error)) from None  # the error may quote the token
-        user_id = _required(claims, settings.auth_jwt_user_claim)
-        tenant = _required(claims, settings.auth_jwt_tenant_claim) or TENANT
+            raise _error(_reason(error)) from None  # the error may quote the token
+        user_id = _require_claim(claims, settings.auth_jwt_user_claim)
+        tenant = _require_claim(claims, settings.auth_jwt_tenant_claim) or TENANT
         name = f"user {tenant}/{user_id}" if user_id is not None else f"token {digest.hex()}"
         subject = str(claims.get("sub", ""))
         label = "" if user_id is not None or has_control(subject) else subject[:NAME_CHARS_MAX]
         principal = Principal(tenant, _roles(claims, settings.auth_jwt_roles_claim), user_id, name, label)
-        return _Verified(principal, float(claims["exp"]))
+        return _VerifiedToken(principal, float(claims["exp"]))
 
 
 def create_token_verifier(settings: Settings, algorithm: str) -> TokenVerifier:
@@ -120,7 +120,7 @@ def _reason(error: jwt.PyJWTError) -> str:
     return next((why for kind, why in _REASONS.items() if isinstance(error, kind)), "the token cannot be verified")
 
 
-def _required(claims: Mapping[str, Any], name: str) -> str | None:
+def _require_claim(claims: Mapping[str, Any], name: str) -> str | None:
     """Return a claim that is a name; None if the settings configure none. A token without it is rejected, because it
     would not be bound to a tenant or user and could reach all data. Raises ApiError UNAUTHENTICATED.
     """
@@ -128,9 +128,9 @@ def _required(claims: Mapping[str, Any], name: str) -> str | None:
         return None
     value = claims.get(name)
     if value is None:
-        raise _unauthenticated(f"the token has no {name!r}")
+        raise _error(f"the token has no {name!r}")
     if not isinstance(value, str) or not 0 < len(value) <= NAME_CHARS_MAX or has_control(value):
-        raise _unauthenticated(f"the {name!r} of the token is not a name")
+        raise _error(f"the {name!r} of the token is not a name")
     return value
 
 
@@ -141,5 +141,5 @@ def _roles(claims: Mapping[str, Any], name: str) -> frozenset[Role]:
     return frozenset(role for role in get_args(Role) if role in named)
 
 
-def _unauthenticated(why: str) -> ApiError:
+def _error(why: str) -> ApiError:
     return ApiError("UNAUTHENTICATED", why)

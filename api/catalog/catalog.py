@@ -77,7 +77,7 @@ class Catalog:
 
     async def _save(self, tenant: str, reading: Reading, script: Script, new: NewScript) -> SavedScript:
         versions = await self._store.scripts.versions(tenant, script.id)
-        published = _published(versions)
+        published = _find_published(versions)
         if new.publish and published is not None and published.digest == reading.source.digest:
             return SavedScript(published, reading, new=False)
         if versions and versions[0].digest == reading.source.digest:
@@ -109,7 +109,7 @@ class Catalog:
         other = next((row.script_id for row in versions if row.script_id != script.id), None)
         if other is None:
             return reading
-        return refused(reading, "ID_INVALID", f"the id {script.id} is the uuid of the script {other}")
+        return refuse(reading, "ID_INVALID", f"the id {script.id} is the uuid of the script {other}")
 
     async def publish(self, tenant: str, reading: Reading, script: Script) -> SavedScript:
         """Store and publish a script that was read from a file.
@@ -123,7 +123,7 @@ class Catalog:
     async def _publish_file(self, tenant: str, reading: Reading, script: Script) -> SavedScript:
         versions = await self._store.scripts.versions(tenant, script.id)
         same = [row for row in versions if row.digest == reading.source.digest]
-        published = _published(versions)
+        published = _find_published(versions)
         if published is not None and published in same:
             return SavedScript(published, reading, new=False)
         if same and (same[0] is versions[0] or any(row.status == "archived" for row in same)):
@@ -168,7 +168,7 @@ class Catalog:
         """
         async with self._saving:
             versions = await self.versions(tenant, script_id)
-            return await self._publish(versions, versions[0] if version is None else _numbered(versions, version))
+            return await self._publish(versions, versions[0] if version is None else _find_version(versions, version))
 
     async def _publish(self, versions: list[ScriptRow], target: ScriptRow) -> ScriptRow:
         later = {row.version for row in versions if row.status == "published" and row.version > target.version}
@@ -184,7 +184,7 @@ class Catalog:
         """
         async with self._saving:
             versions = await self.versions(tenant, script_id)
-            targets = versions if version is None else [_numbered(versions, version)]
+            targets = versions if version is None else [_find_version(versions, version)]
             statuses: dict[int, ScriptStatus] = {row.version: "archived" for row in targets if row.status != "archived"}
             if statuses:
                 await self._store.scripts.set_statuses(tenant, targets[0].script_uuid, statuses, self._clock())
@@ -261,7 +261,7 @@ class Catalog:
         """
         if version is None:
             return await self.published_version(tenant, script_id)
-        return _numbered(await self.versions(tenant, script_id), version)
+        return _find_version(await self.versions(tenant, script_id), version)
 
     async def reading(self, row: ScriptRow) -> Reading:
         """Parse the text of a script again."""
@@ -272,11 +272,11 @@ class Catalog:
 
         A text that an earlier version of Cuebook accepted runs as far as it can be parsed, because sessions run on it.
         """
-        return (await self._prepared(tenant, digest)).program
+        return (await self._prepare(tenant, digest)).program
 
     async def valid_program(self, tenant: str, digest: str) -> Program:
         """Return the program for a session that starts on or migrates to it. Raises ApiError if it has errors now."""
-        prepared = await self._prepared(tenant, digest)
+        prepared = await self._prepare(tenant, digest)
         if prepared.errors:
             raise unusable(prepared.errors)
         return prepared.program
@@ -292,7 +292,7 @@ class Catalog:
         self._programs[key] = prepared
         return prepared.program
 
-    async def _prepared(self, tenant: str, digest: str) -> "_PreparedScript":
+    async def _prepare(self, tenant: str, digest: str) -> "_PreparedScript":
         key = (tenant, digest, "")
         prepared = self._programs.get(key)
         if prepared is None:
@@ -320,11 +320,11 @@ async def _until_added(save: Callable[[], Awaitable[SavedScript]]) -> SavedScrip
     raise StoreBusy("other servers add versions of the script at the same time")
 
 
-def _published(versions: list[ScriptRow]) -> ScriptRow | None:
+def _find_published(versions: list[ScriptRow]) -> ScriptRow | None:
     return next((row for row in versions if row.status == "published"), None)
 
 
-def _numbered(versions: list[ScriptRow], version: int) -> ScriptRow:
+def _find_version(versions: list[ScriptRow], version: int) -> ScriptRow:
     for each in versions:
         if each.version == version:
             return each
@@ -342,10 +342,10 @@ def _not_published(latest: ScriptRow) -> ApiError:
 
 def second(reading: Reading, script_id: str, first: str) -> Reading:
     """Return a reading with an error for an id of another file: both files would replace each other at every start."""
-    return refused(reading, "DUPLICATE_ID", f"the script {script_id} is in {first} already")
+    return refuse(reading, "DUPLICATE_ID", f"the script {script_id} is in {first} already")
 
 
-def refused(reading: Reading, code: str, message: str) -> Reading:
+def refuse(reading: Reading, code: str, message: str) -> Reading:
     """Return a reading with an error for an id that another script has."""
     problem = Problem(code, message, "error", 1, 1, reading.source.file, fix="Give one of them another id.")
     return Reading(reading.source, None, (problem,))

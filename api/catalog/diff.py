@@ -9,7 +9,7 @@ from scripts.model.script import Script
 from scripts.parse.read_script import Reading
 from scripts.versions.breaking_changes import changes
 from scripts.versions.diff import differences
-from scripts.versions.rename_map import written
+from scripts.versions.rename_map import format_path
 from store.interface.rows import ScriptRow
 
 LINES_MAX = 10_000
@@ -51,6 +51,7 @@ def _by_lines(old: ScriptRow, old_reading: Reading, new: ScriptRow, new_reading:
 
 def _by_parts(old: Script, new: Script) -> tuple[list[BreakingChangeView], list[DifferenceView]]:
     touching = [
-        BreakingChangeView.of(change, path=written(change.path), line=change.at.line) for change in changes(old, new)
+        BreakingChangeView.of(change, path=format_path(change.path), line=change.at.line)
+        for change in changes(old, new)
     ]
     return touching, [DifferenceView.of(each) for each in differences(old, new)]

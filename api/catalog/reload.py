@@ -62,7 +62,7 @@ class Reloader:
             self._started.set()
             await task
 
-    def started(self, outcomes: Sequence[SavedScript | Reading]) -> None:
+    def note_start(self, outcomes: Sequence[SavedScript | Reading]) -> None:
         """Register the state of the folder when it was published."""
         for outcome in outcomes:
             reading = outcome.reading if isinstance(outcome, SavedScript) else outcome

@@ -8,7 +8,7 @@ import click
 from rich.markup import escape
 
 from api.cli.backend import backend, read_answer
-from api.cli.options import Command, in_json, paged, shown_by, value_of, with_settings
+from api.cli.options import Command, in_json, json_option, page_options, value_of, with_settings
 from api.cli.output import errors, print_json, print_page
 from api.console.serve import CHATS
 from api.ids import TENANT, in_path
@@ -79,8 +79,8 @@ def _key_row(key: Any) -> dict[str, Any]:
 
 @keys.command("list", epilog="Example: cuebook keys list --tenant clinic")
 @_of_tenant("keys")
-@paged("keys")
-@shown_by(lambda page: print_page(page, KEY_COLUMNS, _key_row))
+@page_options("keys")
+@json_option(lambda page: print_page(page, KEY_COLUMNS, _key_row))
 @with_settings("data")
 async def list_keys(settings: Settings, tenant: str, **query: Any) -> Any:
     """List the keys of a tenant, newest first, including revoked ones."""
@@ -149,8 +149,8 @@ async def create_link(
 
 @links.command("list", epilog="Example: cuebook links list --json")
 @_of_tenant("links")
-@paged("links")
-@shown_by(lambda page: print_page(page, LINK_COLUMNS))
+@page_options("links")
+@json_option(lambda page: print_page(page, LINK_COLUMNS))
 @with_settings("data")
 async def list_links(settings: Settings, tenant: str, **query: Any) -> Any:
     """List the links of a tenant, newest first, including revoked ones."""

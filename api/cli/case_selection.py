@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from api.cli.output import fail
-from api.testing.cases.case_model import CaseReading, FoundCase, Prepared
+from api.testing.cases.case_model import CaseReading, FoundCase, PreparedScript
 from api.testing.cases.case_reader import case_files, prepare, read_cases
 from api.testing.cases.detector_examples import TestedExample, run_all
 from scripts.model.diagnostics import Problem
@@ -19,7 +19,7 @@ class Selection(Struct, frozen=True):
     """The case files, the scripts for walks or coverage, the problems of all files, and the examples of detectors."""
 
     readings: tuple[CaseReading, ...]
-    scripts: tuple[Prepared, ...]
+    scripts: tuple[PreparedScript, ...]
     problems: tuple[Problem, ...]
     examples: tuple[TestedExample, ...]
 
@@ -33,9 +33,9 @@ def select(
     paths: Sequence[Path], *, walking: bool = False, covering: bool = False, recording: bool = False
 ) -> Selection:
     """Return the cases and, for walks and coverage, the scripts under the paths; end the command for invalid paths."""
-    read: dict[Path, Prepared | Reading] = {}
+    read: dict[Path, PreparedScript | Reading] = {}
     readings: list[CaseReading] = []
-    scripts: dict[Path, Prepared] = {}
+    scripts: dict[Path, PreparedScript] = {}
     examples = run_all(path for path in paths if not path.name.endswith(CASE_SUFFIX))
     of_scripts: list[Problem] = list(examples.problems)
     for path in paths:
@@ -46,7 +46,7 @@ def select(
         readings += [read_cases(file, read, recording=recording) for file in ([] if named else case_files(path))]
         for file in scripts_under(path) if walking or covering else ():
             prepared = prepare(file, read)
-            if isinstance(prepared, Prepared):
+            if isinstance(prepared, PreparedScript):
                 scripts[file.resolve()] = prepared
             elif walking:
                 of_scripts += prepared.errors

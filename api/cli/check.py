@@ -17,7 +17,7 @@ from api.cli.output import console, end, errors, fail, failing, print_json
 from api.cli.sarif import sarif_log
 from scripts.checks.examples import MARK, explanation
 from scripts.expressions.suggestions import suggest
-from scripts.expressions.values import counted
+from scripts.expressions.values import count_text
 from scripts.model.diagnostics import CODES, Problem, code_groups
 from scripts.parse.folder import CASE_SUFFIX, read_path, script_files, users_of
 from scripts.parse.includes import BRINGS
@@ -69,7 +69,7 @@ def check(
     if not readings:
         fail("there is no script (.yaml) here")
     if against is not None or against_data is not None:
-        readings = (_compared(readings, against, against_data),)
+        readings = (_compare(readings, against, against_data),)
     problems = [problem for reading in readings for problem in reading.problems]
     if style == "json":
         views = [view for reading in readings for view in problem_views(reading.problems, reading.source)]
@@ -86,7 +86,7 @@ def check(
     end(1 if any(problem.severity in counted for problem in problems) else 0)
 
 
-def _compared(readings: Sequence[Reading], earlier: Path | None, data: Path | None) -> Reading:
+def _compare(readings: Sequence[Reading], earlier: Path | None, data: Path | None) -> Reading:
     """Return the reading of the one script, with the changes since an earlier version among its problems."""
     import asyncio
 
@@ -104,7 +104,7 @@ def _compared(readings: Sequence[Reading], earlier: Path | None, data: Path | No
         configure_logging("error")  # standard output is for problems, so also while the database is opened
         reading, running = asyncio.run(compare_with_database(readings[0], data or Path(), utc_now))
     if running is not None:
-        errors.print(counted(running, "running session"))
+        errors.print(count_text(running, "running session"))
     return reading
 
 
@@ -136,9 +136,9 @@ def _print_line(line: str, column: int, colour: str) -> None:
 
 
 def _print_summary(files: Mapping[str, int], problems: list[Problem]) -> None:
-    kinds = [counted(count, what) for what, count in files.items() if count]
+    kinds = [count_text(count, what) for what, count in files.items() if count]
     counts = {severity: sum(problem.severity == severity for problem in problems) for severity in _COLOURS}
-    parts = [counted(count, severity) for severity, count in counts.items()]
+    parts = [count_text(count, severity) for severity, count in counts.items()]
     errors.print(f"{' and '.join(kinds)}: {', '.join(parts)}")
 
 
@@ -241,10 +241,10 @@ def _scripts(path: Path, mode: Mode) -> Iterator[Reading]:
 
 def _cases(path: Path) -> list[Reading]:
     """Return the case files under a path, each as a reading without a script."""
-    from api.testing.cases.case_model import Prepared
+    from api.testing.cases.case_model import PreparedScript
     from api.testing.cases.case_reader import case_files, read_cases
 
-    prepared: dict[Path, Prepared | Reading] = {}
+    prepared: dict[Path, PreparedScript | Reading] = {}
     found = [read_cases(file, prepared) for file in case_files(path)]
     return [Reading(Source(each.text, each.file), None, each.problems) for each in found]
 

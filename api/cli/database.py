@@ -12,13 +12,13 @@ from msgspec import Struct, convert, to_builtins
 from rich.progress import DownloadColumn, MofNCompleteColumn, ProgressColumn, TimeElapsedColumn
 
 from api.cli.backend import Backend, RequestRefused, backend, read_answer, run
-from api.cli.options import ANY_PATH, in_json, paged, shown_by, skip_confirmation, with_settings
+from api.cli.options import ANY_PATH, in_json, json_option, page_options, skip_confirmation, with_settings
 from api.cli.output import confirm, end, errors, fail, failing, print_json, print_page, print_rows
 from api.cli.progress import ProgressBar, progress_bar
 from api.ids import in_path
 from api.schemas.operations import PolicyView
 from api.settings import Settings
-from scripts.expressions.values import counted
+from scripts.expressions.values import count_text
 from store.interface.retention_rows import Policy
 
 LOOK_S = 0.2  # between two requests for the progress of work on the server
@@ -183,9 +183,9 @@ def verify(settings: Settings, file: Path | None, quick: bool, fix: bool, as_jso
         print_json(found | {"damages": damages})
     elif found["findings"]:
         print_rows(FINDING_COLUMNS, found["findings"])
-    scope = f"{counted(found['sessions'], 'session')} and {counted(found['turns'], 'turn')}"
+    scope = f"{count_text(found['sessions'], 'session')} and {count_text(found['turns'], 'turn')}"
     fixed = f"{len(found['fixed']):,} damages fixed, " if fix else ""
-    errors.print(f"{scope}: {fixed}{counted(damages, 'damage')} {'left' if fix else 'found'}")
+    errors.print(f"{scope}: {fixed}{count_text(damages, 'damage')} {'left' if fix else 'found'}")
     end(1 if damages else 0)
 
 
@@ -239,7 +239,7 @@ def backups() -> None:
 
 
 @backups.command("create", epilog="Example: cuebook backups create --json")
-@shown_by(lambda backup: errors.print(f"backup {backup['backupId']} written: {megabytes(backup['bytes'])}"))
+@json_option(lambda backup: errors.print(f"backup {backup['backupId']} written: {megabytes(backup['bytes'])}"))
 @with_settings("data")
 async def create(settings: Settings) -> Any:
     """Write a backup, also while a server runs: reads and turns continue.
@@ -251,8 +251,8 @@ async def create(settings: Settings) -> Any:
 
 
 @backups.command("list", epilog="Example: cuebook backups list --json")
-@paged("backups")
-@shown_by(lambda page: print_page(page, BACKUP_COLUMNS))
+@page_options("backups")
+@json_option(lambda page: print_page(page, BACKUP_COLUMNS))
 @with_settings("data")
 async def list_backups(settings: Settings, **query: Any) -> Any:
     """List the complete backups, the newest first."""

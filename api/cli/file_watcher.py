@@ -15,7 +15,7 @@ from api.cli.output import console
 from api.testing.cases.case_model import CaseReading
 from api.testing.cases.case_report import Report, case_lines
 from api.testing.cases.case_run import run_case
-from scripts.expressions.values import counted
+from scripts.expressions.values import count_text
 
 LOOK_MS = 200  # between two checks for Ctrl-C while nothing changes
 STEP_MS = 50  # changes within this time count as one
@@ -103,8 +103,8 @@ async def _report(touched: Sequence[CaseReading]) -> Report:
 
 def _verdict(report: Report) -> str:
     failed = sum(not result.passed for result in report.results)
-    cases = counted(len(report.results), "case")
+    cases = count_text(len(report.results), "case")
     broken = sum(problem.severity == "error" for problem in report.problems)
     if broken:
-        return f"BROKEN: {counted(broken, 'error')} in the files; {cases} played, {failed} failed"
+        return f"BROKEN: {count_text(broken, 'error')} in the files; {cases} played, {failed} failed"
     return f"FAILED: {failed} of {cases}" if failed else f"passed: {cases}"

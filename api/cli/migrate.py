@@ -12,12 +12,12 @@ from msgspec import Struct
 from api.cli.backend import Backend, RequestRefused, backend
 from api.cli.options import in_json, skip_confirmation, with_settings
 from api.cli.output import confirm, end, errors, fail, print_json, print_rows
-from api.cli.progress import tracked
+from api.cli.progress import track
 from api.cli.script_arguments import runnable
 from api.ids import in_path
 from api.settings import Settings
 from runtime.migration.migration import MOVING, VERDICTS
-from scripts.expressions.values import counted
+from scripts.expressions.values import count_text
 from scripts.parse.read_script import Source
 
 COLUMNS = ("sessionId", "place", "verdict", "newPlace", "why")
@@ -106,7 +106,7 @@ async def _preview(api: Backend, options: _MigrationOptions) -> list[Row]:
     """Return the verdict of each session without changing it."""
     body = _target(options) if options.source is None else _import_body(options.source)
     sessions = await _sessions(api, options)
-    return [await _migrate_session(api, each, body | {"dryRun": True}) for each in tracked("checking", sessions)]
+    return [await _migrate_session(api, each, body | {"dryRun": True}) for each in track("checking", sessions)]
 
 
 async def _sessions(api: Backend, options: _MigrationOptions) -> list[Row]:
@@ -141,7 +141,7 @@ async def _move(api: Backend, options: _MigrationOptions, chosen: list[Row]) -> 
     if options.source is not None:
         body["version"] = (await api.send("POST", "/api/scripts/import", _import_body(options.source)))["version"]
     sessions = [row | {"status": "active"} for row in chosen]
-    return {row["sessionId"]: await _migrate_session(api, row, body) for row in tracked("migrating", sessions)}
+    return {row["sessionId"]: await _migrate_session(api, row, body) for row in track("migrating", sessions)}
 
 
 def _target(options: _MigrationOptions) -> dict[str, object]:
@@ -172,7 +172,7 @@ def _finish(rows: list[Row], as_json: bool, moved: str) -> NoReturn:
     else:
         _table(rows)
     parts = ", ".join(f"{counts[verdict]} {verdict}" for verdict in (*VERDICTS, "failed") if counts[verdict])
-    errors.print(f"{counted(len(rows), 'session')}{': ' * bool(parts)}{parts}{moved}")
+    errors.print(f"{count_text(len(rows), 'session')}{': ' * bool(parts)}{parts}{moved}")
     end(1 if _STAYS & counts.keys() else 0)
 
 

@@ -14,7 +14,7 @@ from runtime.prompts.templates import TemplateSource
 from runtime.state.ports import Model
 from runtime.tools.examples import ToolReplies
 from runtime.tools.replies_file import tools_as_written
-from scripts.expressions.values import counted
+from scripts.expressions.values import count_text
 
 
 def model_of(settings: Settings, edited: TemplateSource | None = None) -> Model:
@@ -51,5 +51,5 @@ def write_recording(file: Path, recording: RecordingModel, style: str = "", tool
         write_whole(text, file)
     written = [each for rounds in replies.values() for each in rounds]
     count, actions = sum(len(each) if isinstance(each, list) else 1 for each in written), len(replies)
-    counts = f"{count} {'reply' if count == 1 else 'replies'} to {counted(actions, 'action')}"
+    counts = f"{count} {'reply' if count == 1 else 'replies'} to {count_text(actions, 'action')}"
     errors.print(escape(f"wrote {file}: {counts}"), style=style)

@@ -28,7 +28,7 @@ skip_confirmation = click.option("--yes", is_flag=True, help="Do not ask for con
 to_file = click.option("-o", "--output", type=OUTPUT_FILE, help="Output file [standard output].")
 
 
-def paged(what: str, limit: int = 50) -> Callable[[Command], Command]:
+def page_options(what: str, limit: int = 50) -> Callable[[Command], Command]:
     """Add ``--limit`` and ``--cursor`` to a command that prints a page of a list."""
 
     def decorate(function: Command) -> Command:
@@ -39,7 +39,7 @@ def paged(what: str, limit: int = 50) -> Callable[[Command], Command]:
     return decorate
 
 
-def shown_by(show: Callable[[Any], None]) -> Callable[[Command], Command]:
+def json_option(show: Callable[[Any], None]) -> Callable[[Command], Command]:
     """Add ``--json``: the command prints the result of its function as JSON, else by `show`."""
 
     def decorate(function: Command) -> Command:
@@ -90,13 +90,13 @@ def value_of(pair: str, option: str) -> "tuple[str, Value]":
 
     Ends the command if it is no such pair.
     """
-    from scripts.expressions.values import ValueRefused, bounded  # not needed for `--help`
+    from scripts.expressions.values import ValueRefused, to_value  # not needed for `--help`
 
     name, sign, text = pair.partition("=")
     if not sign or not name:
         fail(f"{option} takes NAME=VALUE, not {pair!r}")
     try:
-        return name, bounded(msgspec.json.decode(text))
+        return name, to_value(msgspec.json.decode(text))
     except (msgspec.DecodeError, ValueRefused):
         return name, text
 

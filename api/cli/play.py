@@ -24,7 +24,7 @@ from api.timestamps import utc_now
 from runtime.engine.engine import Turn, TurnFailed
 from runtime.models.recorded_models import RecordingModel
 from runtime.state.events import Detected, Emitted, Exposed, Recollected, Remembered, Warned
-from runtime.state.inputs import Chosen, Filled, Input, InputRefused, Reply
+from runtime.state.inputs import ChoiceInput, FormInput, Input, InputRefused, Reply
 from runtime.state.program import Program
 from runtime.state.scopes import Scopes
 from runtime.state.state import State, Wait
@@ -144,9 +144,9 @@ def _parse_input(line: str) -> tuple[Input, Value]:
         except msgspec.DecodeError:
             document = None  # a text that happens to begin with a brace
         if isinstance(document, dict) and document.keys() == {"choice"}:
-            return Chosen(str(document["choice"])), document
+            return ChoiceInput(str(document["choice"])), document
         if isinstance(document, dict) and document.keys() == {"form"} and isinstance(document["form"], dict):
-            return Filled(document["form"]), document
+            return FormInput(document["form"]), document
     return Reply(line), line
 
 

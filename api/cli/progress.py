@@ -42,7 +42,7 @@ def progress_bar(
         yield ProgressBar(progress, progress.add_task(what, total=total, **fields))
 
 
-def tracked(what: str, rows: Sequence[T], *columns: ProgressColumn) -> Iterator[T]:
+def track(what: str, rows: Sequence[T], *columns: ProgressColumn) -> Iterator[T]:
     """Yield the rows and show a bar."""
     with progress_bar(what, *columns, total=len(rows), hidden=not rows) as bar:
         for row in rows:

@@ -61,7 +61,7 @@ async def run_trial(session: RecordedSession, trial: PromptTrial, settings: Sett
     if trial.turn > session.head.turn:
         fail(f"session {session.head.session_id} has no turn {trial.turn}; its last is {session.head.turn}")
     name = _template_name(trial.file)
-    again = _chosen(await calls_of_turn(session, trial.turn), trial, name)
+    again = _choose_call(await calls_of_turn(session, trial.turn), trial, name)
     if name not in {again.request.purpose, *PARTS}:
         fail(f"call {again.call.number} uses the template {again.request.purpose}.jinja, not {trial.file.name}")
     with failing(PromptInvalid):
@@ -124,7 +124,7 @@ def _template_name(file: Path) -> Name:
     return file.stem
 
 
-def _chosen(calls: Sequence[CallAgain], trial: PromptTrial, name: Name) -> CallAgain:
+def _choose_call(calls: Sequence[CallAgain], trial: PromptTrial, name: Name) -> CallAgain:
     """Return the call to run again; end the command if it is not exactly one."""
     if not calls:
         fail(f"turn {trial.turn} has no call of a language model that can be repeated")

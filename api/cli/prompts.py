@@ -8,7 +8,7 @@ import click
 import msgspec
 from rich.markup import escape
 
-from api.cli.options import EXISTING_FILE, EXISTING_FOLDER, in_json, shown_by, with_settings
+from api.cli.options import EXISTING_FILE, EXISTING_FOLDER, in_json, json_option, with_settings
 from api.cli.output import end, errors, fail, failing, make_folder, print_json, print_table, write_text
 from api.cli.script_arguments import check_locale, script_of, variables_of
 from api.settings import EXAMPLES, Settings
@@ -29,7 +29,7 @@ from runtime.prompts.templates import (
 )
 from runtime.state.ports import ModelFailed
 from runtime.state.program import Program
-from scripts.expressions.values import counted
+from scripts.expressions.values import count_text
 from scripts.model.script import Script
 from scripts.parse.folder import read_path
 
@@ -47,7 +47,7 @@ def prompts() -> None:
 
 @prompts.command("list", epilog="Example: cuebook prompts list --prompts my-prompts")
 @click.option("--scheme", default="", help="Only the prompts of scripts with this `template_scheme` [all].")
-@shown_by(lambda rows: print_table(("PROMPT", "LANGUAGE", "SCHEME", "FILE"), [tuple(row.values()) for row in rows]))
+@json_option(lambda rows: print_table(("PROMPT", "LANGUAGE", "SCHEME", "FILE"), [tuple(row.values()) for row in rows]))
 @with_settings("scripts", "prompts")
 def list_prompts(settings: Settings, scheme: str) -> list[dict[str, Any]]:
     """List the prompts by purpose and language, with the file of each."""
@@ -178,7 +178,7 @@ def check(settings: Settings, folder: Path | None, as_json: bool) -> None:
             click.echo(f"{each.file}:{each.line} {each.severity} {each.message}")
         count = sum(each.severity == "error" for each in faults)
         warnings = len(faults) - count
-        errors.print(f"{checked}: {counted(count, 'error')}, {counted(warnings, 'warning')}", style="dim")
+        errors.print(f"{checked}: {count_text(count, 'error')}, {count_text(warnings, 'warning')}", style="dim")
     end(1 if any(each.severity == "error" for each in faults) else 0)
 
 

@@ -30,7 +30,7 @@ from api.timestamps import utc_now
 from runtime.state.ports import Model
 from runtime.state.program import Program
 from runtime.state.state import StateUnreadable, decode
-from scripts.expressions.values import counted
+from scripts.expressions.values import count_text
 from store.interface.pages import all_pages
 from store.store import Store
 
@@ -213,17 +213,17 @@ def _print(replayed: _ReplayedSession) -> None:
         for each in turn.differences if turn is parted else turn.differences[:1]:
             _print_difference(each)
     count = sum(turn.outcome == "same" for turn in replayed.turns)
-    same = f"{counted(count, 'turn')} {'matches' if count == 1 else 'match'} the recording"
+    same = f"{count_text(count, 'turn')} {'matches' if count == 1 else 'match'} the recording"
     errors.print(escape(f"first difference in turn {parted.turn}" if parted is not None else same))
 
 
 def _print_difference(difference: TurnDifference) -> None:
     console.print(escape(f"  {difference.what}"))
-    console.print(escape(f"    recorded  {_shown(difference.recorded)}"))
-    console.print(escape(f"    now       {_shown(difference.now)}"))
+    console.print(escape(f"    recorded  {_format_value(difference.recorded)}"))
+    console.print(escape(f"    now       {_format_value(difference.now)}"))
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """Return a value in one line, shortened to TEXT_MAX characters."""
     match value:
         case None:

@@ -9,7 +9,7 @@ import msgspec
 from rich.markup import escape
 
 from api.cli.backend import backend, open_for_reading, read_answer, send_each, without_none
-from api.cli.options import Command, in_json, paged, shown_by, skip_confirmation, value_of, with_settings
+from api.cli.options import Command, in_json, json_option, page_options, skip_confirmation, value_of, with_settings
 from api.cli.output import confirm, console, fail, failing, print_json, print_page, print_rows, printable
 from api.cli.transfers import export_sessions, import_sessions, write_case
 from api.ids import TENANT, in_path
@@ -23,7 +23,7 @@ from api.sessions.listing import (
 )
 from api.settings import Settings
 from runtime.state.state import Status
-from scripts.expressions.values import counted
+from scripts.expressions.values import count_text
 from store.interface.list_rows import Order, SearchFilter, SessionFilter
 from store.store import Store
 
@@ -50,8 +50,8 @@ sessions.add_command(import_sessions)
 @click.option("--key-prefix", "keyPrefix", help="Only sessions whose key begins with this text.")
 @click.option("--metadata", multiple=True, metavar="NAME:VALUE", help="Only sessions with this metadata; repeatable.")
 @click.option("--sort", type=click.Choice(["activity", "created"]), help="Latest activity first [default] or newest.")
-@paged("sessions")
-@shown_by(lambda page: print_page(page, SESSION_COLUMNS))
+@page_options("sessions")
+@json_option(lambda page: print_page(page, SESSION_COLUMNS))
 @with_settings("data")
 async def list_sessions(settings: Settings, limit: int, cursor: str | None, **query: Any) -> Any:
     """List sessions, those with the latest activity first."""
@@ -76,8 +76,8 @@ async def list_sessions(settings: Settings, limit: int, cursor: str | None, **qu
 @click.option("--session", "sessionId", help="Only in this session.")
 @click.option("--role", type=click.Choice(["assistant", "user", "system", "tool"]), help="Only messages of this role.")
 @click.option("--script", "scriptId", help="Only in sessions that now run the script with this id.")
-@paged("messages", 20)
-@shown_by(lambda page: print_page(page, HIT_COLUMNS, _hit_row))
+@page_options("messages", 20)
+@json_option(lambda page: print_page(page, HIT_COLUMNS, _hit_row))
 @with_settings("data")
 async def search_sessions(settings: Settings, words: str, limit: int, cursor: str | None, **query: Any) -> Any:
     """Find messages that contain all WORDS, ignoring case; write a phrase in double quotes."""
@@ -116,7 +116,7 @@ def _print_stats(stats: Any) -> None:
 
 @sessions.command("stats", epilog="Example: cuebook sessions stats 7109d623-8314-4cc4-b6a2-11c8d5b88e58")
 @click.argument("session_id")
-@shown_by(_print_stats)
+@json_option(_print_stats)
 @with_settings("data")
 async def session_stats(settings: Settings, session_id: str) -> Any:
     """Show statistics of a session: messages per role, durations, tokens and cost."""
@@ -221,7 +221,7 @@ async def delete_sessions(settings: Settings, session_ids: tuple[str, ...], yes:
     A turn in progress finishes first. Global variables belong to the user and remain. Until `cuebook compact`, bytes
     of the deleted data may remain in the file.
     """
-    confirm(f"Permanently delete {counted(len(session_ids), 'session')}?", yes=yes)
+    confirm(f"Permanently delete {count_text(len(session_ids), 'session')}?", yes=yes)
     await send_each(settings, "DELETE", "/api/sessions", session_ids, None, "deleted")
 
 
@@ -247,7 +247,7 @@ def _change(
     """
 
     def decorate(function: Command) -> click.Command:
-        @shown_by(_print_session)
+        @json_option(_print_session)
         @with_settings("data")
         @wraps(function)
         async def command(settings: Settings, session_id: str, **values: Any) -> Any:

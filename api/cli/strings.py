@@ -14,7 +14,7 @@ from scripts.model.script import Locale, Script, StringTable
 from scripts.parse.includes import used_names
 from scripts.parse.read_script import Source, read_file, read_script
 from scripts.translations.localisation import lines_of
-from scripts.translations.string_tables import Update, read_table, table_yaml, updated
+from scripts.translations.string_tables import Update, read_table, table_yaml, update_lines
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping as MappingTree
 from scripts.yaml.parser import Scalar, read_tree
@@ -46,7 +46,7 @@ def strings(script: Path, locale: str, output: Path | None) -> None:
     with failing(FileUnreadable):
         before = read_file(table_path).text if table_path.is_file() else tables.get(used or "", "")
     lines = lines_of(read)
-    update = updated(_table(before, table_path, locale) if before else None, lines, locale)
+    update = update_lines(_table(before, table_path, locale) if before else None, lines, locale)
     title = f"The texts of {script.name} in {locale}. Fill in `text`; remove `was` after reviewing a change."
     write_text(table_yaml(update.table, before, title="" if before else title), table_path)
     _report(update, table_path, sum(not line.id for line in lines))

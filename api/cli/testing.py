@@ -18,10 +18,10 @@ from api.cli.file_watcher import Watcher
 from api.cli.models import check_recording, model_of, write_recording
 from api.cli.options import EXISTING_PATH, OUTPUT_FILE, SEED, with_settings
 from api.cli.output import console, end, errors, fail, json_text, print_json, print_table, write_text
-from api.cli.progress import progress_bar, tracked
+from api.cli.progress import progress_bar, track
 from api.models import close_model
 from api.settings import OFFLINE, Settings
-from api.testing.cases.case_model import FoundCase, Prepared
+from api.testing.cases.case_model import FoundCase, PreparedScript
 from api.testing.cases.case_report import (
     Line,
     Report,
@@ -33,7 +33,7 @@ from api.testing.cases.case_report import (
     walk_lines,
 )
 from api.testing.cases.case_run import CaseResult, run_case
-from api.testing.cases.coverage import Coverage, Item, cover, reached_by
+from api.testing.cases.coverage import Coverage, Item, cover, items_reached
 from api.testing.cases.coverage_page import coverage_page
 from api.testing.cases.random_walk import RandomWalks, walk_script
 from runtime.models.recorded_models import RecordingModel
@@ -171,7 +171,7 @@ def _check_recordable(cases: Sequence[FoundCase]) -> None:
 async def _run(selected: Selection, model: Model | None, covering: bool, walks: int, seed: int) -> Report:
     play = run_case if model is None else partial(_record, model=model)
     columns = (MofNCompleteColumn(), TimeRemainingColumn())
-    results = [await play(found) for found in tracked("cases", selected.cases, *columns)]
+    results = [await play(found) for found in track("cases", selected.cases, *columns)]
     if model is not None:
         await close_model(model)
     until = time.monotonic() + WALK_S_MAX
@@ -184,13 +184,13 @@ async def _run(selected: Selection, model: Model | None, covering: bool, walks: 
 
 def _coverage(
     selected: Selection, results: Sequence[CaseResult], walked: Sequence[RandomWalks]
-) -> tuple[tuple[Prepared, Coverage], ...]:
+) -> tuple[tuple[PreparedScript, Coverage], ...]:
     """Return the coverage of each script by cases and walks; empty for a script that was not run."""
     scripts = {script.path: script for script in (*selected.scripts, *(result.found.script for result in results))}
     reached: dict[Path, list[frozenset[Item]]] = defaultdict(list)
     for result in results:
         script = result.found.script
-        reached[script.path].append(reached_by(script.program, result.turns))
+        reached[script.path].append(items_reached(script.program, result.turns))
     for walks in walked:
         reached[walks.script.path].append(walks.reached)
     return tuple((script, cover(script.program, reached[path])) for path, script in scripts.items())

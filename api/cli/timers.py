@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from api.cli.backend import backend, read_answer
-from api.cli.options import paged, shown_by, with_settings
+from api.cli.options import json_option, page_options, with_settings
 from api.cli.output import print_page, print_rows
 from api.ids import in_path
 from api.settings import Settings
@@ -22,8 +22,8 @@ def timers() -> None:
 @click.option("--session", "sessionId", help="Only the timers of this session.")
 @click.option("--user", "userId", help="Only the timers of sessions of this user.")
 @click.option("--status", type=click.Choice(["pending", "failed", "held"]), help="Only timers with this status.")
-@paged("timers")
-@shown_by(lambda page: print_page(page, COLUMNS))
+@page_options("timers")
+@json_option(lambda page: print_page(page, COLUMNS))
 @with_settings("data")
 async def list_timers(settings: Settings, **query: Any) -> Any:
     """List timers, the earliest first."""
@@ -33,7 +33,7 @@ async def list_timers(settings: Settings, **query: Any) -> Any:
 @timers.command("fire", epilog="Example: cuebook timers fire SESSION '1:pause:wait:3 days'")
 @click.argument("session")
 @click.argument("timer")
-@shown_by(lambda messages: print_rows(("role", "content"), messages))
+@json_option(lambda messages: print_rows(("role", "content"), messages))
 @with_settings("data")
 async def fire(settings: Settings, session: str, timer: str) -> Any:
     """Fire a timer of a session now, also before it is due, and show what the session says."""
@@ -44,7 +44,7 @@ async def fire(settings: Settings, session: str, timer: str) -> Any:
 
 @timers.command("arm", epilog="Example: cuebook timers arm SESSION")
 @click.argument("session")
-@shown_by(lambda found: print_rows(COLUMNS, found))
+@json_option(lambda found: print_rows(COLUMNS, found))
 @with_settings("data")
 async def arm(settings: Settings, session: str) -> Any:
     """Let the timers of a session fire that are held or have failed, and those of a fork or an import.

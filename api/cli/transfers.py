@@ -12,10 +12,10 @@ from rich.markup import escape
 from api.cli.backend import Backend, RequestRefused, backend, read_answer
 from api.cli.options import ANY_PATH, EXISTING_PATH, in_json, with_settings
 from api.cli.output import console, end, errors, fail, make_folder, print_json, print_table, write_text
-from api.cli.progress import tracked
+from api.cli.progress import track
 from api.ids import in_path
 from api.settings import Settings
-from scripts.expressions.values import counted
+from scripts.expressions.values import count_text
 
 ENDINGS = {"json": "json", "yaml": "yaml", "jsonl": "jsonl", "markdown": "md", "txt": "txt"}
 MEDIA_TYPES = {
@@ -95,10 +95,10 @@ def _format_of(output: Path | None) -> str:
 async def _export_all(api: Backend, form: str, folder: Path, *, masked: bool) -> None:
     rows = await api.rows("/api/sessions")
     make_folder(folder)
-    for row in tracked("exporting", rows):
+    for row in track("exporting", rows):
         content = await _export(api, row["sessionId"], form, masked=masked)
         write_text(content.decode(), folder / f"{row['sessionId']}.{ENDINGS[form]}")
-    errors.print(f"{counted(len(rows), 'session')} in {escape(str(folder))}")
+    errors.print(f"{count_text(len(rows), 'session')} in {escape(str(folder))}")
 
 
 async def _export(api: Backend, session_id: str, form: str, *, masked: bool) -> bytes:
@@ -137,7 +137,7 @@ async def import_sessions(
         print_table(COLUMNS, [[row.get(column) for column in COLUMNS] for row in shown])
         _print_skipped(rows)
     done = len(rows) - len(failed)
-    errors.print(f"{done} of {counted(len(rows), 'file')} {'can be ' * parameters['dryRun']}imported")
+    errors.print(f"{done} of {count_text(len(rows), 'file')} {'can be ' * parameters['dryRun']}imported")
     end(1 if failed else 0)
 
 
@@ -147,7 +147,7 @@ async def _import(
     """Import the files, of which those in `named` were named and the others found in a folder."""
     rows: list[dict[str, Any]] = []
     async with backend(settings, writing=True, managing=not parameters["dryRun"]) as api:
-        for file in tracked("importing", files):
+        for file in track("importing", files):
             try:
                 content = await asyncio.to_thread(_content, file, is_named=file in named)
                 media_type = MEDIA_TYPES.get(file.suffix.lower(), "application/json")

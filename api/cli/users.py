@@ -9,7 +9,7 @@ import click
 from api.atomic_files import writing_whole
 from api.cli.backend import backend
 from api.cli.database import COMPACT_TIMEOUT_S
-from api.cli.options import in_json, shown_by, skip_confirmation, to_file, value_of, with_settings
+from api.cli.options import in_json, json_option, skip_confirmation, to_file, value_of, with_settings
 from api.cli.output import confirm, end, errors, file_errors, json_text, print_json, print_rows, print_table
 from api.ids import in_path
 from api.settings import Settings
@@ -33,7 +33,7 @@ def _print_variables(found: dict[str, Any]) -> None:
     "--set", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable: JSON, else a text. May be repeated."
 )
 @click.option("--unset", multiple=True, metavar="NAME", help="Unset a variable. May be repeated.")
-@shown_by(_print_variables)
+@json_option(_print_variables)
 @with_settings("data")
 async def variables(settings: Settings, user: str, pairs: tuple[str, ...], unset: tuple[str, ...]) -> Any:
     """Show the global variables of a user, after the changes of --set and --unset, if any.

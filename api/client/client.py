@@ -119,7 +119,7 @@ def _stream(
                 except StopAsyncIteration:
                     return
         finally:
-            own._loop.result(_closed(iterator))
+            own._loop.result(_close(iterator))
 
     return call
 
@@ -128,7 +128,7 @@ async def _next(iterator: AsyncIterator[T]) -> T:
     return await anext(iterator)
 
 
-async def _closed(generator: Any) -> None:
+async def _close(generator: Any) -> None:
     await generator.aclose()  # a generator releases its connection with it
 
 

@@ -268,7 +268,7 @@ class StoreConversations:
     ) -> list[dict[str, Any]]:
         """Return the last messages of a session as the store has them, from where an exchange begins."""
         loaded = await _result(self._store.load, session_id)
-        messages = [_sized(each, number) for number, each in enumerate(loaded, 1)]
+        messages = [_message_of(each, number) for number, each in enumerate(loaded, 1)]
         return [dict(loaded[each.number - 1]) for each in recent(messages, max_messages, max_tokens)]
 
     async def append(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> None:
@@ -276,7 +276,7 @@ class StoreConversations:
         await _result(self._store.append, session_id, messages)
 
 
-def _sized(data: Mapping[str, Any], number: int) -> Message:
+def _message_of(data: Mapping[str, Any], number: int) -> Message:
     """Return a message whose size can be estimated. Raises TypeError."""
     try:
         return message_of(data, number)

@@ -24,7 +24,7 @@ class InProcess(httpx.AsyncBaseTransport):
         """Return the response; its body is read as the application sends it."""
         exchange = _Exchange(self._app, _scope(request), await request.aread())
         try:
-            status, headers = await exchange.started()
+            status, headers = await exchange.wait_start()
         except BaseException:  # also if the caller gives up: there is no response yet that it could close
             await exchange.aclose()
             raise
@@ -63,7 +63,7 @@ class _Exchange(httpx.AsyncByteStream):
         if not self._left.is_set():
             await self._messages.put(message)
 
-    async def started(self) -> tuple[int, list[tuple[bytes, bytes]]]:
+    async def wait_start(self) -> tuple[int, list[tuple[bytes, bytes]]]:
         """Return the status and headers as soon as the application sends them."""
         message = await self._next()
         return message["status"], list(message["headers"])

@@ -141,11 +141,11 @@ class Sessions:
                         return
                     place = event.kind, event.id  # a frame without an id has that of the frame before it
                     if place not in seen:  # else it was yielded before the stream was interrupted
-                        for shown in words.replaced_by(event):
+                        for shown in words.replace_by(event):
                             yield shown
                     if len(seen) < SEEN_MAX and not ends_attempt(event):
                         seen.add(place)
-                raise _broken_off()
+                raise _interrupted_error()
             except CuebookError as failed:
                 await self._wire.retry_delay(attempt, failed)
 
@@ -409,7 +409,7 @@ class Sessions:
         return await self._wire.ask(method, path_of(session_id, what), SessionChange, body=body, headers=once())
 
 
-def _broken_off() -> CuebookError:
+def _interrupted_error() -> CuebookError:
     return CuebookError(UNREACHABLE, "the stream was interrupted before its end", is_passing=True)
 
 

@@ -59,7 +59,7 @@ class ShownWords:
         self._run = ""
         self._first = 0  # 0: none are shown
 
-    def replaced_by(self, event: StreamEvent) -> Iterator[StreamEvent]:
+    def replace_by(self, event: StreamEvent) -> Iterator[StreamEvent]:
         """Yield the event, and before it what retracts the words of an earlier run, whose end nobody has reported."""
         number = event.data.get("message", 0)
         if event.kind == "message.delta":

@@ -102,7 +102,7 @@ def file_response(file: PageFile, *, is_hashed: bool, if_none_match: str, accept
     return Response(file.content, headers=headers, media_type=file.media_type)
 
 
-def framed_by(origins: Sequence[str]) -> dict[str, str]:
+def frame_header(origins: Sequence[str]) -> dict[str, str]:
     """Return the header that permits pages of these origins, and of our own, to show a page in a frame."""
     return {"Content-Security-Policy": " ".join([f"{_POLICY}; frame-ancestors 'self'", *origins])}
 

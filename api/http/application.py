@@ -101,7 +101,7 @@ class Application:
         settings = services.settings
         self._services = services
         self._routes = _routes(settings.body_bytes_max, settings.import_bytes_max, tuple(settings.cors_origins))
-        self._handle = _wrapped(self._routes, services.ids, services.metrics, services.live)
+        self._handle = _wrap(self._routes, services.ids, services.metrics, services.live)
 
     def lifespan(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Return the context manager within which the application can be used."""
@@ -132,7 +132,7 @@ def _routes(body_bytes_max: int, import_bytes_max: int, cors_origins: tuple[str,
     return Litestar(
         route_handlers=[*ROUTERS, imports],
         exception_handlers={Exception: answer_error, HTTPException: answer_error},
-        middleware=[_guarded],
+        middleware=[_guard],
         request_class=ApiRequest,
         plugins=[PolicyPlugin()],
         cors_config=cors_of(cors_origins),
@@ -150,7 +150,7 @@ def openapi_document(settings: Settings) -> dict[str, Any]:
     return complete(routes.openapi_schema.to_schema())
 
 
-def _guarded(app: ASGIApp) -> ASGIApp:
+def _guard(app: ASGIApp) -> ASGIApp:
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == ScopeType.HTTP:
             _restore_slashes(scope)
@@ -165,7 +165,7 @@ async def _lifespan(_: Litestar) -> AsyncIterator[None]:
         yield
 
 
-def _wrapped(app: Litestar, ids: Ids, metrics: Metrics, live: LiveTurns) -> ASGIApp:
+def _wrap(app: Litestar, ids: Ids, metrics: Metrics, live: LiveTurns) -> ASGIApp:
     """Return the application with what every response has.
 
     Every request has an id, which its response and log lines contain, and is counted. There is HEAD for every GET route

@@ -12,7 +12,7 @@ from litestar.response import Stream
 CHUNK_BYTES = 1 << 20
 
 
-def described_by(describe: Callable[[Operation], None]) -> type[Operation]:
+def describing(describe: Callable[[Operation], None]) -> type[Operation]:
     """Return a kind of operation whose description `describe` completes."""
 
     @dataclass
@@ -34,7 +34,7 @@ def answering(about: str, content: Mapping[str, Schema], *, or_json: bool = Fals
                 media_types = {**documented.content, **media_types}
             operation.responses["200"] = OpenAPIResponse(about, content=media_types)
 
-    return described_by(describe)
+    return describing(describe)
 
 
 def taking(about: str, content: Mapping[str, Schema]) -> type[Operation]:
@@ -43,7 +43,7 @@ def taking(about: str, content: Mapping[str, Schema]) -> type[Operation]:
     def describe(operation: Operation) -> None:
         operation.request_body = RequestBody(_media_types(content), description=about, required=True)
 
-    return described_by(describe)
+    return describing(describe)
 
 
 def _media_types(content: Mapping[str, Schema]) -> dict[str, OpenAPIMediaType]:

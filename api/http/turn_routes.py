@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from api.auth.middleware import clients_of
 from api.http.error_responses import route_of
-from api.http.files import described_by
+from api.http.files import describing
 from api.http.request import ETAG, ApiRequest, respond_at, wants_stream
 from api.schemas.base import View
 from api.sessions.live_turns import Key, PendingTurn, TurnResult
@@ -60,9 +60,9 @@ def _describe_events(operation: Operation) -> None:
         operation.responses["204"] = OpenAPIResponse("The session is completed, and the client has all events.")
 
 
-STREAMED_TURN = described_by(lambda operation: _describe(operation, "TurnStreamEvent", "words", "event", "turn"))
+STREAMED_TURN = describing(lambda operation: _describe(operation, "TurnStreamEvent", "words", "event", "turn"))
 """A turn that responds with JSON or a stream."""
-STREAMED_EVENTS = described_by(_describe_events)
+STREAMED_EVENTS = describing(_describe_events)
 """The events of a session as a page of JSON or a stream."""
 
 

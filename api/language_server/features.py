@@ -226,7 +226,7 @@ async def watch_files(ls: ScriptServer, params: types.InitializedParams) -> None
         await ls.client_register_capability_async(types.RegistrationParams([asked]))
 
 
-def _checked_first(answer: Callable[[ScriptServer, Any], Any]) -> Callable[[ScriptServer, Any], Awaitable[Any]]:
+def _after_first_check(answer: Callable[[ScriptServer, Any], Any]) -> Callable[[ScriptServer, Any], Awaitable[Any]]:
     """Let a request wait until its document was checked once."""
 
     @wraps(answer)
@@ -262,6 +262,6 @@ def create_server() -> ScriptServer:
     for name, handler in notifications.items():
         server.feature(name)(handler)
     for name, (answer, options) in requests.items():
-        server.feature(name, options)(_checked_first(answer))
+        server.feature(name, options)(_after_first_check(answer))
     server.command(GRAPH)(graph)
     return server

@@ -62,14 +62,14 @@ class MemoryCache(Struct):
         return sum(len(loaded.units) for loaded in self.loaded.values())
 
     @asynccontextmanager
-    async def locked(self, tenant: str, user_id: str, *, flushed: bool = True) -> AsyncIterator[LoadedMemory]:
+    async def lock(self, tenant: str, user_id: str, *, flushed: bool = True) -> AsyncIterator[LoadedMemory]:
         """Lock a memory and yield it with all committed turns ingested. Raises StoreError.
 
         With `flushed` its buffered writes are written to the database first.
         """
         owner = (tenant, user_id)
         while True:
-            loaded = self._cached(owner) or await self._load(owner)
+            loaded = self._find_loaded(owner) or await self._load(owner)
             async with loaded.lock:
                 if loaded.is_dropped:
                     continue
@@ -142,7 +142,7 @@ class MemoryCache(Struct):
             if loaded.index is not None and change.removes:
                 # before the commit: a crash after it must not leave a file with vectors that were removed
                 await asyncio.to_thread(loaded.index.drop_saved)
-            loaded.version = await self.store.change(replace(change, version=self._expected(loaded)))
+            loaded.version = await self.store.change(replace(change, version=self._expected_version(loaded)))
             await asyncio.to_thread(loaded.apply, change)
         except BaseException:
             self.drop(*loaded.id)
@@ -161,27 +161,27 @@ class MemoryCache(Struct):
         """Write all buffered changes. Raises StoreError."""
         for owner, loaded in list(self.loaded.items()):
             if loaded.unwritten:
-                async with self.locked(*owner):
+                async with self.lock(*owner):
                     pass
 
     async def _flush(self, loaded: LoadedMemory) -> None:
         if not loaded.unwritten:
             return
         try:
-            change = replace(loaded.unwritten.drain(*loaded.id), version=self._expected(loaded))
+            change = replace(loaded.unwritten.drain(*loaded.id), version=self._expected_version(loaded))
             loaded.version = await self.store.change(change)
         except BaseException:
             self.drop(*loaded.id)
             raise
 
-    def _expected(self, loaded: LoadedMemory) -> int | None:
+    def _expected_version(self, loaded: LoadedMemory) -> int | None:
         return None if self.shared is None else loaded.version
 
     # -- loading ------------------------------------------------------------------------------------------------------
 
     async def _load(self, owner: OwnerId) -> LoadedMemory:
         async with self._loading_of(owner):
-            cached = self._cached(owner)
+            cached = self._find_loaded(owner)
             if cached is not None:
                 return cached
             loaded = await self._read(owner)
@@ -189,7 +189,7 @@ class MemoryCache(Struct):
             self._evict()
         return loaded
 
-    def _cached(self, owner: OwnerId) -> LoadedMemory | None:
+    def _find_loaded(self, owner: OwnerId) -> LoadedMemory | None:
         loaded = self.loaded.get(owner)
         if loaded is not None:
             self.loaded.move_to_end(owner)

@@ -22,7 +22,7 @@ from api.memory.requests import Query
 from api.memory.search import find, recalled_chains
 from api.memory.transfers import as_parquet
 from api.memory.transfers.export_memory import export_memory
-from api.memory.transfers.import_memory import Content, ImportTarget, checked, import_content, opened
+from api.memory.transfers.import_memory import Content, ImportTarget, import_content, open_source, read_content
 from api.memory.transfers.memory_document import FORM_OF_SUFFIX, DocumentInvalid, MemorySource
 from api.memory_errors import InvalidMemoryRequest
 from api.schemas.memory import ChainView
@@ -75,7 +75,7 @@ class Externals(Struct):
         long_term_query = replace(
             query, group="", exclude_context=False, short_term_only=False, long_term_only=True, add_to_short_term=False
         )
-        async with memory.memory_cache.locked(_TENANT, name) as loaded:
+        async with memory.memory_cache.lock(_TENANT, name) as loaded:
             allowed = None
             if query.filters is not None:
                 allowed = await memory.store.memory.matching(_TENANT, name, query.filters)
@@ -165,9 +165,9 @@ def _read_file(path: Path, embedder: str | None, clock: Clock) -> Content:
     if form == "parquet" and not as_parquet.is_memory(path):
         file = as_parquet.reading_texts(path, embedder, clock())
     else:
-        file = opened(path, form, clock())
+        file = open_source(path, form, clock())
     with file as source:
-        return checked(source)
+        return read_content(source)
 
 
 async def _no_plans(tenant: str, digest: str) -> MemoryPlan:

@@ -50,7 +50,7 @@ def begin(draft: MemoryTransaction, loaded: LoadedMemory, behind: BehindRow, pla
     if behind.session_id in loaded.groups:
         return
     draft.group(behind.session_id, behind.session_id, behind.created_at)
-    forked_at = _forked_at(behind.metadata)
+    forked_at = _fork_turn(behind.metadata)
     draft.mark_ingested(behind.session_id, forked_at)
     draft.set_capacity(behind.session_id, plan.short_term or None)
     earlier = latest_session(loaded, behind.session_id) if plan.restore == "latest" else ""
@@ -64,7 +64,7 @@ def latest_session(loaded: LoadedMemory, besides: str) -> str:
     return max(groups, key=lambda group: (group.created_at, group.group_id)).group_id if groups else ""
 
 
-def _forked_at(metadata: Mapping[str, object]) -> int:
+def _fork_turn(metadata: Mapping[str, object]) -> int:
     """Return the last turn that a session shares with the one it was forked from, or -1 if it is no fork."""
     forked = metadata.get("forkedFrom")
     turn = forked.get("turn") if isinstance(forked, dict) else None

@@ -39,7 +39,7 @@ class Listing(Struct, frozen=True):
     ) -> Page[UnitView]:
         """Return a page of units, oldest first. Raises CursorInvalid, FilterInvalid."""
         after = 0 if cursor is None else position_of(cursor, tuple[int])[0]
-        async with self.memory_cache.locked(tenant, user_id) as loaded:
+        async with self.memory_cache.lock(tenant, user_id) as loaded:
             allowed = None if which.filters is None else set(await self.store.matching(tenant, user_id, which.filters))
             found: list[MemoryUnit] = []
             for sequence, unit in loaded.units.items():
@@ -52,14 +52,14 @@ class Listing(Struct, frozen=True):
 
     async def unit(self, tenant: str, user_id: str, unit_id: str) -> UnitView | None:
         """Return a unit, or None if there is none with this id."""
-        async with self.memory_cache.locked(tenant, user_id) as loaded:
-            unit = loaded.shown(unit_id)
+        async with self.memory_cache.lock(tenant, user_id) as loaded:
+            unit = loaded.visible_unit(unit_id)
             return None if unit is None else _with_links(loaded, [unit])[0]
 
     async def groups(self, tenant: str, user_id: str, limit: int, cursor: str | None) -> Page[GroupView]:
         """Return a page of sessions and collections, oldest first. Raises CursorInvalid."""
         after = None if cursor is None else position_of(cursor, tuple[str, str])
-        async with self.memory_cache.locked(tenant, user_id) as loaded:
+        async with self.memory_cache.lock(tenant, user_id) as loaded:
             rows = sorted(loaded.groups.values(), key=_sort_key)
             left = [row for row in rows if after is None or _sort_key(row) > after]
             groups = _with_counts(loaded, left[:limit])
@@ -67,13 +67,13 @@ class Listing(Struct, frozen=True):
 
     async def group(self, tenant: str, user_id: str, group_id: str) -> GroupView | None:
         """Return a session or collection, or None if there is none with this id."""
-        async with self.memory_cache.locked(tenant, user_id) as loaded:
+        async with self.memory_cache.lock(tenant, user_id) as loaded:
             row = loaded.groups.get(group_id)
             return None if row is None else _with_counts(loaded, [row])[0]
 
     async def status(self, tenant: str, user_id: str) -> StatusView:
         """Return the statistics of a memory, and the maintenance that it needs."""
-        async with self.memory_cache.locked(tenant, user_id) as loaded:
+        async with self.memory_cache.lock(tenant, user_id) as loaded:
             units = Counter(unit.rank for unit in loaded.units.values() if not unit.is_stale)
             due = {"embed": bool(loaded.seen_otherwise), "summarise": loaded.owner.is_stale or bool(loaded.stale)}
             jobs = await self.store.unfinished_jobs(tenant, user_id, JOBS_MAX)

@@ -16,7 +16,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from api.memory.row_mapping import Origin, related, unit_of
+from api.memory.row_mapping import Origin, unit_of, with_relation
 from runtime.memory.duplicates import holds_at
 from runtime.memory.recall.memory_index import MemoryIndex
 from runtime.memory.short_term import ShortTermMemory
@@ -102,7 +102,7 @@ class LoadedMemory:
         sequence = self.sequence_of.get(unit_id)
         return None if sequence is None else self.units[sequence]
 
-    def shown(self, unit_id: str) -> MemoryUnit | None:
+    def visible_unit(self, unit_id: str) -> MemoryUnit | None:
         """Return a unit for a reader: None if there is none, or if it is a withdrawn summary."""
         unit = self.get(unit_id)
         return None if unit is None or unit.is_stale else unit
@@ -193,7 +193,7 @@ class LoadedMemory:
             self.add_vectors(change.vectors.sequences, change.vectors.vectors)
 
     def _relate(self, relation: Relation) -> None:
-        unit = related(self.units[relation.sequence], relation)
+        unit = with_relation(self.units[relation.sequence], relation)
         self.units[relation.sequence] = unit
         self._note(unit)
         if relation.is_stale:

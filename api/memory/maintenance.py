@@ -83,7 +83,7 @@ class Maintenance(Struct, frozen=True):
         done = 0
         while (batch := await self._batch(owner, recompute=recompute)) is not None:
             matrix = await self.embedding.texts(batch.texts)
-            async with self.memory_cache.locked(*owner) as loaded:
+            async with self.memory_cache.lock(*owner) as loaded:
                 if loaded.embedder != batch.embedder:
                     raise EmbedderUnavailable("the embedder was changed in the meantime")
                 if loaded.owner.memory_id != batch.memory_id:
@@ -98,14 +98,14 @@ class Maintenance(Struct, frozen=True):
             done += len(batch.sequences)
             yield Progress(done, done + batch.left)
         if recompute:
-            async with self.memory_cache.locked(*owner) as loaded:
+            async with self.memory_cache.lock(*owner) as loaded:
                 if loaded.embedder is not None and not loaded.without_vector:
                     only = MemoryChange(tenant=owner[0], user_id=owner[1], only_embedder=loaded.embedder)
                     await self.memory_cache.write(loaded, only)
 
     async def _batch(self, owner: OwnerId, *, recompute: bool) -> _Batch | None:
         await self.embedding.available()
-        async with self.memory_cache.locked(*owner) as loaded:
+        async with self.memory_cache.lock(*owner) as loaded:
             waiting = [*loaded.without_vector, *(loaded.seen_otherwise if recompute else ())]
             if loaded.embedder is None and not self.embedding.is_lexical and loaded.units:
                 raise EmbedderUnavailable(self.embedding.state)
@@ -132,7 +132,7 @@ class Maintenance(Struct, frozen=True):
         Raises ConcurrentChange if units were removed in the meantime, so that no summary contains them, and the
         summariser's exceptions; summaries that are written before stay.
         """
-        async with self.memory_cache.locked(*owner) as loaded:
+        async with self.memory_cache.lock(*owner) as loaded:
             units = [unit for unit in loaded.units.values() if unit.superseded_by is None]
             memory_id = loaded.owner.memory_id
             known = loaded.readable
@@ -145,7 +145,7 @@ class Maintenance(Struct, frozen=True):
             steps = summarise_group([unit for unit in units if unit.group_id == group_id], group_id, options)
         written = 0
         async for changes in steps:
-            async with self.memory_cache.locked(*owner) as loaded:
+            async with self.memory_cache.lock(*owner) as loaded:
                 if loaded.owner.memory_id != memory_id or not known <= loaded.readable:
                     raise ConcurrentChange("units were removed while they were summarised")
                 draft = MemoryTransaction(loaded, self.clock())
@@ -155,7 +155,7 @@ class Maintenance(Struct, frozen=True):
             written += len(changes.written)
             yield Progress(written, 0)
         if group_id is None:
-            async with self.memory_cache.locked(*owner) as loaded:
+            async with self.memory_cache.lock(*owner) as loaded:
                 draft = MemoryTransaction(loaded, self.clock())
                 draft.is_stale = False
                 await self.memory_cache.write(loaded, draft.change())
@@ -164,7 +164,7 @@ class Maintenance(Struct, frozen=True):
 
     async def preview_forget(self, owner: OwnerId, how: ForgetOptions) -> list[MemoryUnit]:
         """Return the units that would be removed, least useful first."""
-        async with self.memory_cache.locked(*owner) as loaded:
+        async with self.memory_cache.lock(*owner) as loaded:
             chosen = await asyncio.to_thread(_least, loaded, how)
             return [loaded.units[sequence] for sequence in chosen]
 
@@ -184,7 +184,7 @@ class Maintenance(Struct, frozen=True):
         """
         if left is not None:
             how = replace(how, share=1.0)
-        async with self.memory_cache.locked(*owner) as loaded:
+        async with self.memory_cache.lock(*owner) as loaded:
             chosen = (await asyncio.to_thread(_least, loaded, how, protects_context=protects_context))[:left]
             for start in range(0, max(len(chosen), 1), FORGOTTEN_MAX):
                 draft = MemoryTransaction(loaded, self.clock())
@@ -203,7 +203,7 @@ class Maintenance(Struct, frozen=True):
 
     async def summarise_due(self, owner: OwnerId) -> None:
         """Update the summaries that are due without a request. Raises the exceptions of `summarise`."""
-        async with self.memory_cache.locked(*owner) as loaded:
+        async with self.memory_cache.lock(*owner) as loaded:
             stale = [loaded.units[sequence] for sequence in loaded.stale]
             is_stale = loaded.owner.is_stale or any(unit.rank == 2 for unit in stale)
             groups = {*self._to_summarise(loaded), *(unit.group_id for unit in stale if unit.rank == 1)}
@@ -218,7 +218,7 @@ class Maintenance(Struct, frozen=True):
         Logs a warning if the pinned units alone exceed the limit.
         """
         while True:
-            async with self.memory_cache.locked(*owner) as loaded:
+            async with self.memory_cache.lock(*owner) as loaded:
                 count = len(loaded.units)
             if count <= self.units_max:
                 return
@@ -241,7 +241,7 @@ class Maintenance(Struct, frozen=True):
 
     async def index(self, owner: OwnerId) -> None:
         """Update the vector index, in pieces, and save it."""
-        async with self.memory_cache.locked(*owner) as loaded:
+        async with self.memory_cache.lock(*owner) as loaded:
             index = await self.memory_cache.maintain_index(loaded)
         if index is None:
             return

@@ -23,10 +23,10 @@ from api.memory.search import find, search, top_k
 from api.memory.transaction import MemoryTransaction
 from api.memory_errors import InvalidMemoryRequest, UnitIdExists
 from api.schemas.memory import GROUP_CHARS_MAX, RecalledView
-from runtime.memory.chains import recalled_of
+from runtime.memory.chains import recall_of
 from runtime.memory.units import MemoryUnit
 from runtime.state.ports import Clock, Ids
-from runtime.state.recall_types import Recalled
+from runtime.state.recall_types import RecallResult
 from store.embedders.embedder import LENGTH_MIN, EmbedderMisconfigured, EmbedderUnavailable, Vectors
 from store.interface.errors import MemoryMoved
 from store.interface.memory_rows import VectorRows
@@ -71,7 +71,7 @@ class Memories(Struct, frozen=True):
 
         A unit with the id and content of an existing one is that unit. Raises InvalidMemoryRequest, UnitIdExists.
         """
-        units = _checked(group_id, units)
+        units = _check(group_id, units)
         if any(unit.vector is not None for unit in units):
             await self.embedding.available()
         now = self.clock()
@@ -111,7 +111,7 @@ class Memories(Struct, frozen=True):
         pairs = [(unit.sequence, new.vector) for new, unit in zip(units, added, strict=True) if new.vector is not None]
         if not pairs:
             return None
-        matrix = np.stack([_normalised(vector, loaded) for _, vector in pairs])
+        matrix = np.stack([_normalise(vector, loaded) for _, vector in pairs])
         return vector_rows(_embedder_of(loaded), [sequence for sequence, _ in pairs], matrix, {})
 
     async def start_group(
@@ -151,17 +151,17 @@ class Memories(Struct, frozen=True):
         query.check()
         query_with_vector = await self._with_checked_vector(tenant, user_id, query)
         external = await self.externals.search(query_with_vector)
-        async with self.memory_cache.locked(tenant, user_id, flushed=query.filters is not None) as loaded:
+        async with self.memory_cache.lock(tenant, user_id, flushed=query.filters is not None) as loaded:
             if query.external_only:
                 return RecalledView(chains=top_k([], external, query.k), round=loaded.round)
-            allowed = await self._allowed(tenant, user_id, query)
+            allowed = await self._find_allowed(tenant, user_id, query)
             work = partial(search, loaded, query_with_vector, allowed, self.clock(), external)
             recalled, change = await asyncio.to_thread(work)
             self.memory_cache.write_later(loaded, change)
         self.enqueue(tenant, user_id)
         return recalled
 
-    async def recall(self, tenant: str, user_id: str, query: Query, *, in_sight: int) -> Recalled:
+    async def recall(self, tenant: str, user_id: str, query: Query, *, in_sight: int) -> RecallResult:
         """Search within a turn, without counting visits.
 
         `in_sight` is the first message of the session that the prompt contains already, 0 for none; messages from it
@@ -169,13 +169,13 @@ class Memories(Struct, frozen=True):
         """
         query.check()
         query_with_vector = await self._with_vector(query)
-        async with self.memory_cache.locked(tenant, user_id, flushed=query.filters is not None) as loaded:
-            allowed = await self._allowed(tenant, user_id, query)
+        async with self.memory_cache.lock(tenant, user_id, flushed=query.filters is not None) as loaded:
+            allowed = await self._find_allowed(tenant, user_id, query)
             found = await asyncio.to_thread(find, loaded, query_with_vector, allowed, self.clock(), in_sight)
             signals = {sequence: _strongest(hit.signals) for sequence, hit in found.hits.items()}
-            return recalled_of(found.chains, loaded.units, signals)
+            return recall_of(found.chains, loaded.units, signals)
 
-    async def _allowed(self, tenant: str, user_id: str, query: Query) -> Collection[int] | None:
+    async def _find_allowed(self, tenant: str, user_id: str, query: Query) -> Collection[int] | None:
         if query.filters is None:
             return None
         return await self.store.matching(tenant, user_id, query.filters)
@@ -188,8 +188,8 @@ class Memories(Struct, frozen=True):
         if query.vector is None:
             return await self._with_vector(query)
         await self.embedding.available()
-        async with self.memory_cache.locked(tenant, user_id, flushed=False) as loaded:
-            return replace(query, vector=_normalised(query.vector, loaded))
+        async with self.memory_cache.lock(tenant, user_id, flushed=False) as loaded:
+            return replace(query, vector=_normalise(query.vector, loaded))
 
     async def _with_vector(self, query: Query) -> Query:
         """Return the query with the vector of its text, if the embedder is available."""
@@ -202,7 +202,7 @@ class Memories(Struct, frozen=True):
 
     async def context(self, tenant: str, user_id: str, group_id: str, length: int | None = None) -> list[MemoryUnit]:
         """Return the context of a group, or its latest `length` units; oldest first."""
-        async with self.memory_cache.locked(tenant, user_id) as loaded:
+        async with self.memory_cache.lock(tenant, user_id) as loaded:
             short_term = loaded.short_term(group_id)
             sequences = short_term.working.context if length is None else short_term.newest(length)
             return [loaded.units[sequence] for sequence in sequences]
@@ -245,7 +245,7 @@ class Memories(Struct, frozen=True):
         """Pin or unpin a unit; return it, or None if there is none. A pinned unit is never forgotten."""
 
         def set_pin(loaded: LoadedMemory, draft: MemoryTransaction) -> MemoryUnit | None:
-            unit = loaded.shown(unit_id)
+            unit = loaded.visible_unit(unit_id)
             if unit is None:
                 return None
             changed = replace(unit, never_delete=pinned)
@@ -279,7 +279,7 @@ class Memories(Struct, frozen=True):
         return await self._try(tenant, user_id, work)
 
     async def _try(self, tenant: str, user_id: str, work: Callable[[LoadedMemory, MemoryTransaction], T]) -> T:
-        async with self.memory_cache.locked(tenant, user_id) as loaded:
+        async with self.memory_cache.lock(tenant, user_id) as loaded:
             draft = MemoryTransaction(loaded, self.clock())
             result = await asyncio.to_thread(work, loaded, draft)
             await self.memory_cache.write(loaded, draft.change())
@@ -293,7 +293,7 @@ def _strongest(signals: Mapping[str, float]) -> dict[str, float]:
     return {name: round(signals[name], 3) for name in strongest}
 
 
-def _checked(group_id: str, units: Sequence[NewUnit]) -> list[NewUnit]:
+def _check(group_id: str, units: Sequence[NewUnit]) -> list[NewUnit]:
     """Return units as they can be stored. Raises InvalidMemoryRequest."""
     _check_group(group_id)
     if len(units) > UNITS_MAX:
@@ -301,7 +301,7 @@ def _checked(group_id: str, units: Sequence[NewUnit]) -> list[NewUnit]:
     checked = []
     for number, unit in enumerate(units, 1):
         try:
-            checked.append(unit.checked())
+            checked.append(unit.check())
         except InvalidMemoryRequest as error:
             raise InvalidMemoryRequest(f"unit {number} {error}") from error
     return checked
@@ -386,7 +386,7 @@ def _embedder_of(loaded: LoadedMemory) -> str:
     return loaded.embedder
 
 
-def _normalised(vector: Vectors, loaded: LoadedMemory) -> Vectors:
+def _normalise(vector: Vectors, loaded: LoadedMemory) -> Vectors:
     """Return a caller's vector scaled to length 1. Raises InvalidMemoryRequest."""
     _embedder_of(loaded)
     dimension, vector = loaded.dimension, np.asarray(vector)  # programs may pass lists

@@ -60,7 +60,7 @@ class MemoryCalls(Struct, frozen=True):
         Raises ModelFailed, also if a budget is used up, and StoreError.
         """
         meter = await self.spending.meter(tenant, user_id, request.now)
-        exceeded = meter.exceeded()
+        exceeded = meter.exhausted_budget()
         if exceeded is not None:
             raise ModelFailed(f"the budget `{exceeded}` is used up")
         row = MemoryCallRow(

@@ -15,7 +15,7 @@ from api.memory_errors import InvalidMemoryRequest
 from api.schemas.memory import K_MAX, NEIGHBOURS_MAX, UNIT_CHARS_MAX, unit_fields
 from runtime.memory.recall.query import Decay, Strategy
 from runtime.state.recall_types import Trust
-from scripts.expressions.values import Value, ValueRefused, bounded, is_unicode
+from scripts.expressions.values import Value, ValueRefused, is_unicode, to_value
 from scripts.model.base import ID_CHARS_MAX
 from store.interface.memory_filters import Filter, fields_of
 
@@ -39,7 +39,7 @@ class NewUnit(Struct, frozen=True, kw_only=True):
     vector: Vector | None = None  # None: the embedder computes it later
     supersedes: str = ""  # the unit that this one replaces
 
-    def checked(self) -> "NewUnit":
+    def check(self) -> "NewUnit":
         """Return the unit with metadata that can be stored. Raises InvalidMemoryRequest if it is invalid; the message
         is a predicate, to follow a subject.
         """
@@ -67,7 +67,7 @@ class NewUnit(Struct, frozen=True, kw_only=True):
         if times != sorted(times):
             raise InvalidMemoryRequest("ends before it begins")
         try:
-            metadata = bounded(self.metadata)
+            metadata = to_value(self.metadata)
         except ValueRefused as error:
             raise InvalidMemoryRequest(f"has metadata that cannot be stored: {error}") from error
         if not isinstance(metadata, dict):

@@ -39,7 +39,7 @@ def row_of(unit: MemoryUnit, tenant: str, user_id: str, origin: Origin) -> UnitR
     return UnitRow(tenant=tenant, user_id=user_id, **fields)
 
 
-def related(unit: MemoryUnit, relation: Relation) -> MemoryUnit:
+def with_relation(unit: MemoryUnit, relation: Relation) -> MemoryUnit:
     """Return the unit with the fields of its relation; a withdrawn summary has no content."""
     content = "" if relation.is_stale else unit.content
     return replace(unit, content=content, **fields_of(relation, Relation.__struct_fields__))

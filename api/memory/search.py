@@ -20,7 +20,7 @@ SHORT_TERM_SCORE_MIN = 0.2
 """From this score on, units in short-term memory come before all others."""
 
 
-class Found(Struct, frozen=True):
+class SearchResult(Struct, frozen=True):
     """The chains of a search, the best first, and its hits by their sequence."""
 
     chains: list[Chain]
@@ -29,7 +29,7 @@ class Found(Struct, frozen=True):
 
 def find(
     loaded: LoadedMemory, query: Query, allowed: Collection[int] | None, now: datetime, in_sight: int | None = None
-) -> Found:
+) -> SearchResult:
     """Search a memory, and store the query's vector in `loaded.recent_queries`.
 
     With `in_sight` the messages of the session from that one on (0: none) are hidden, because the prompt of the turn
@@ -49,7 +49,7 @@ def find(
         excluded=hidden,
         chars_of=lambda sequence: len(loaded.units[sequence].content),
     )
-    return Found(chains, hits)
+    return SearchResult(chains, hits)
 
 
 def search(
@@ -66,7 +66,7 @@ def search(
     return RecalledView(chains=together, round=loaded.round), draft.change()
 
 
-def recalled_chains(loaded: LoadedMemory, found: Found, external: str | None = None) -> list[ChainView]:
+def recalled_chains(loaded: LoadedMemory, found: SearchResult, external: str | None = None) -> list[ChainView]:
     """Return the chains of a search with their units; `external` names the memory if it is not the user's own."""
     return [
         ChainView(

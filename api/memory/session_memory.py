@@ -7,7 +7,7 @@ from api.memory.requests import Query
 from api.memory_errors import InvalidMemoryRequest
 from runtime.memory.recall.query import decay_of_days
 from runtime.state.ports import MemoryFailed
-from runtime.state.recall_types import Recalled, RecallWish
+from runtime.state.recall_types import RecallResult, RecallWish
 from store.interface.errors import FilterInvalid, StoreError
 from store.interface.memory_filters import parse
 
@@ -23,7 +23,7 @@ class SessionMemory(Struct, frozen=True):
     user_id: str
     session_id: str
 
-    async def recall(self, wish: RecallWish) -> Recalled:
+    async def recall(self, wish: RecallWish) -> RecallResult:
         """Search the user's memory; return the results best first. Raises MemoryFailed."""
         try:
             query = _query_of(wish, self.session_id)

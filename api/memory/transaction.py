@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from api.memory.loaded_memory import LoadedMemory
-from api.memory.row_mapping import Origin, related, relation_of, row_of
+from api.memory.row_mapping import Origin, relation_of, row_of, with_relation
 from runtime.memory.short_term import Capacity, ShortTermMemory
 from runtime.memory.units import MemoryUnit
 from store.interface.memory_rows import GroupRow, JobRow, MemoryChange, Relation, VectorRows, Visit
@@ -66,15 +66,15 @@ class MemoryTransaction:
         """Set the capacity of a group's short-term memory (None: it has none), and optionally of its context."""
         known = self.short_term(group_id)
         room = Capacity(context_length or known.room.context_length, capacity)
-        self._set_short_term(group_id, known.resized(room))
+        self._set_short_term(group_id, known.with_capacity(room))
 
     def recall(self, group_id: str, sequences: Sequence[int]) -> None:
         """Add recalled units to a group's short-term memory."""
-        self._set_short_term(group_id, self.short_term(group_id).recalled(sequences))
+        self._set_short_term(group_id, self.short_term(group_id).with_recalled(sequences))
 
     def restore(self, group_id: str, sequences: Sequence[int]) -> None:
         """Fill a group's short-term memory with the latest of these units of another group."""
-        self._set_short_term(group_id, self.short_term(group_id).restored(sequences))
+        self._set_short_term(group_id, self.short_term(group_id).with_restored(sequences))
 
     def add(
         self, unit: MemoryUnit, turn: int | None = None, message: int | None = None, *, is_said: bool = True
@@ -88,7 +88,7 @@ class MemoryTransaction:
         self.units[unit.sequence] = unit
         self.origins[unit.sequence] = Origin(session_id, turn, message)
         if unit.rank == 0 and is_said:
-            self._set_short_term(unit.group_id, self.short_term(unit.group_id).said([unit.sequence]))
+            self._set_short_term(unit.group_id, self.short_term(unit.group_id).with_messages([unit.sequence]))
         return unit
 
     def remove(self, sequences: Iterable[int]) -> None:
@@ -186,7 +186,7 @@ class MemoryTransaction:
         if sequence in self.units:
             return self.units[sequence]
         unit, relation = self._loaded.units[sequence], self._relations.get(sequence)
-        return unit if relation is None else related(unit, relation)
+        return unit if relation is None else with_relation(unit, relation)
 
     def remove_group(self, group_id: str) -> None:
         """Remove a group with its units."""

@@ -33,7 +33,7 @@ class MemoryTransfer(Struct, frozen=True):
 
         Raises ApiError if the user has no memory.
         """
-        async with self.memory_cache.locked(tenant, user_id) as loaded:
+        async with self.memory_cache.lock(tenant, user_id) as loaded:
             embedder = loaded.embedder if vectors else None
         with tempfile.TemporaryDirectory(prefix="cuebook-") as folder:
             path = Path(folder) / f"memory.{form}"
@@ -45,7 +45,7 @@ class MemoryTransfer(Struct, frozen=True):
         self, tenant: str, user_id: str, content: bytes, form: Form, options: ImportOptions
     ) -> MemoryImportView:
         """Import a file into a memory, completely or not at all. Raises ApiError."""
-        async with self.memory_cache.locked(tenant, user_id) as loaded:  # no other task may number units meanwhile
+        async with self.memory_cache.lock(tenant, user_id) as loaded:  # no other task may number units meanwhile
             target = ImportTarget(
                 **asdict(options), tenant=tenant, user_id=user_id, memory_id=loaded.owner.memory_id, now=self.clock()
             )

@@ -163,7 +163,7 @@ class Reminders:
                 "urgency": "normal",
             }
             async with self._sends:
-                outcome = await self._sender.send(push.endpoint, headers, _encrypted(reminder, push))
+                outcome = await self._sender.send(push.endpoint, headers, _encrypt(reminder, push))
             if outcome.trouble is None or outcome.status in GONE:
                 break
             if not outcome.is_down or attempt == ATTEMPTS_MAX:
@@ -187,7 +187,7 @@ class Reminders:
         return f"vapid t={jwt.encode(claims, self._key, algorithm='ES256')}, k={self.public_key}"
 
 
-def _encrypted(reminder: Reminder, push: PushSubscription) -> bytes:
+def _encrypt(reminder: Reminder, push: PushSubscription) -> bytes:
     """Encrypt a reminder for a browser (RFC 8291), with a key pair that is used once."""
     import http_ece  # not needed by most servers
     from cryptography.hazmat.primitives.asymmetric import ec

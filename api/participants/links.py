@@ -94,7 +94,7 @@ class Links:
         """
         link = await self._open(link_id, clients)
         if new.resume is not None:
-            return Entry(await self._resumed(link, new.resume), new.resume)
+            return Entry(await self._resume(link, new.resume), new.resume)
         if link.expires_at is not None and link.expires_at <= self._clock():
             raise ApiError("LINK_ENDED", "this link admits no more participants")
         timezone_of(new.timezone)
@@ -126,7 +126,7 @@ class Links:
         self._link_rates.take(link_id, _TOO_MANY)
         return link
 
-    async def _resumed(self, link: LinkRow, secret: str) -> ParticipantRow:
+    async def _resume(self, link: LinkRow, secret: str) -> ParticipantRow:
         row = await self._rows.resuming(link.link_id, digest_of(secret))
         if row is None or row.expires_at <= self._clock():
             raise ApiError("PARTICIPANT_NOT_FOUND", "there is no conversation of this device to come back to")

@@ -23,7 +23,7 @@ from api.schemas.sessions import WaitView
 from api.sessions.live_turns import TurnResult
 from api.sessions.streams import Audience
 from api.sessions.views import wait_now, wait_view
-from api.sse import encoded, frame_id
+from api.sse import encode_frame, frame_id
 from runtime.engine.interventions import OPERATOR
 from runtime.state.program import Program
 from runtime.state.state import ExecutionStatus, State, Wait
@@ -86,7 +86,7 @@ def _words(frame: bytes) -> bytes:
     return head + separator + msgspec.json.encode(delta) + b"\n\n"
 
 
-def _happened(session_id: str, row: TurnRow | TurnEventsRow, after: int = 0) -> Iterator[bytes]:
+def _event_frames(session_id: str, row: TurnRow | TurnEventsRow, after: int = 0) -> Iterator[bytes]:
     """Yield the frames of the messages and waits of a turn after `after`, and last its `status`.
 
     The last frame has the number of the turn's last event, so that a client does not get the turn again.
@@ -98,15 +98,15 @@ def _happened(session_id: str, row: TurnRow | TurnEventsRow, after: int = 0) -> 
         id_ = frame_id(session_id, event.seq)
         if event.kind == "message":
             for message in visible_messages([messages[event.data["message"]]]):
-                yield encoded("message", message, id_)
+                yield encode_frame("message", message, id_)
         elif event.kind == "wait":
             wait = msgspec.convert(event.data["wait"], Wait)
-            yield encoded("wait", VisibleWait(wait=wait_view(wait)), id_)
+            yield encode_frame("wait", VisibleWait(wait=wait_view(wait)), id_)
         elif event.kind == "intervention" and event.data["what"] == "take_over":
-            yield encoded("wait", VisibleWait(wait=WaitView(kind="text")), id_)
+            yield encode_frame("wait", VisibleWait(wait=WaitView(kind="text")), id_)
     if row.events:
         status = VisibleStatus(turn=row.turn, status=row.status, execution_status=row.execution_status)
-        yield encoded("status", status, frame_id(session_id, row.events[-1].seq))
+        yield encode_frame("status", status, frame_id(session_id, row.events[-1].seq))
 
 
 def visible_error(error: ApiError) -> ApiError:
@@ -117,5 +117,5 @@ def visible_error(error: ApiError) -> ApiError:
     return ApiError(error.code, message, details=details, retry_after_s=error.retry_after_s, lasting=error.lasting)
 
 
-PARTICIPANTS = Audience(words=_words, happened=_happened, failure=visible_error)
+PARTICIPANTS = Audience(words=_words, happened=_event_frames, failure=visible_error)
 """The streams of participants."""

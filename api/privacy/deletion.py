@@ -103,7 +103,7 @@ class Deletion:
 
     async def _erase(self, tenant: str, user_id: str) -> ReceiptView:
         locked_ids: set[str] = set()
-        async with self._chat.creations.blocked((tenant, user_id)), AsyncExitStack() as locks:
+        async with self._chat.creations.block((tenant, user_id)), AsyncExitStack() as locks:
             while more := set(await self._store.sessions.ids_of_user(tenant, user_id)) - locked_ids:
                 for session_id in sorted(more):
                     await locks.enter_async_context(self._chat.locks.hold((tenant, session_id)))

@@ -58,7 +58,7 @@ class Mask:
                 return HIDDEN
             case int() | float():
                 name = next((found for each in spellings(value) if (found := self._names_by_spelling.get(each))), None)
-                return value if name is None else named(name)
+                return value if name is None else name_placeholder(name)
             case list():
                 return [self.value(item) for item in value]
             case dict():
@@ -71,7 +71,7 @@ class Mask:
     def variable(self, name: str, value: Value) -> Value:
         """Mask the value of a variable; whether it is set stays visible."""
         if name in self.names:
-            return None if value is None else named(name)
+            return None if value is None else name_placeholder(name)
         return self.value(value)
 
     def contains(self, text: str, value: Value) -> bool:
@@ -84,10 +84,12 @@ class Mask:
 
     def _placeholder(self, match: re.Match[str]) -> str:
         name = self._names_by_spelling.get(_plain(match.group()))
-        return HIDDEN if name is None else named(name)  # a few letters match another case and yet have another spelling
+        return (
+            HIDDEN if name is None else name_placeholder(name)
+        )  # a few letters match another case and yet have another spelling
 
 
-def named(name: str) -> str:
+def name_placeholder(name: str) -> str:
     """Return the placeholder of a variable's value."""
     return f"[{name}]"
 
@@ -145,7 +147,7 @@ class _QuotedValue(Struct, frozen=True):
     content: str
 
 
-async def hidden_of(store: Store, catalog: Catalog, session: SessionRow) -> HiddenValues:
+async def find_hidden_values(store: Store, catalog: Catalog, session: SessionRow) -> HiddenValues:
     """Return the personal values of a session, by every script version that it ran on and the latest published one.
 
     Raises ApiError SCRIPT_NOT_FOUND, StoreError.
@@ -196,13 +198,13 @@ async def _quotes(
     while rows := await store.turns.events(session.tenant, session.session_id, after_seq=after, limit=TURNS_A_PAGE):
         for row in rows:
             for message in row.messages:
-                name = _quoted_by(row, message, mask, questions) if message.role == "user" else None
+                name = _quoted_text(row, message, mask, questions) if message.role == "user" else None
                 if name is not None:
                     yield _QuotedValue(message.seq, row.turn, name, message.content)
         after = rows[-1].events[-1].seq
 
 
-def _quoted_by(row: TurnEventsRow, message: MessageRow, mask: Mask, questions: Mapping[str, str]) -> str | None:
+def _quoted_text(row: TurnEventsRow, message: MessageRow, mask: Mask, questions: Mapping[str, str]) -> str | None:
     for write in row.variables:
         is_quoted = write.name in mask.names and write.source != "api" and write.new is not None
         if is_quoted and not mask.contains(message.content, write.new):

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from api.privacy.mask import HiddenValues, named
+from api.privacy.mask import HiddenValues, name_placeholder
 from api.schemas.sessions import WaitView
 from runtime.prompts.prompt import PromptMessage, SentPrompt, read_prompt, stored_prompt
 from runtime.state.tool_ports import TOOL_PURPOSE
@@ -48,7 +48,7 @@ def mask_message(hidden: HiddenValues, row: MessageRow) -> MessageRow:
     """Mask a message."""
     name = hidden.messages.get(row.seq)
     if name is not None:
-        return msgspec.structs.replace(row, content=named(name), metadata={})
+        return msgspec.structs.replace(row, content=name_placeholder(name), metadata={})
     content, metadata = hidden.mask.text(row.content), hidden.mask.fields(row.metadata)
     return msgspec.structs.replace(row, content=content, metadata=metadata)
 

@@ -43,7 +43,7 @@ async def user_export(store: Store, tenant: str, user_id: str, now: datetime) ->
     variables = await store.sessions.user_variables(tenant, user_id)
     yield msgspec.json.encode(head | {"variables": user_layer(variables)})[:-1]
     yield b',"variableHistory":['
-    async for chunk in _joined(_history(store, tenant, user_id)):
+    async for chunk in _join(_history(store, tenant, user_id)):
         yield chunk
     yield b'],"sessions":['
     separator = b""
@@ -55,7 +55,7 @@ async def user_export(store: Store, tenant: str, user_id: str, now: datetime) ->
         separator = b","
     yield b'],"participants":['
     participants = partial(store.participants.page, tenant, user_id=user_id)
-    async for chunk in _joined(_views(participants, ParticipantView.of)):
+    async for chunk in _join(_views(participants, ParticipantView.of)):
         yield chunk
     yield b"],"
     async for chunk in _memory(store, tenant, user_id):
@@ -69,7 +69,7 @@ async def _memory(store: Store, tenant: str, user_id: str) -> Chunks:
     groups = [ExportedGroup.of(row) for row in await store.memory.groups(tenant, user_id)]
     head = {"memoryId": None if owner is None else owner.memory_id, "groups": groups}
     yield b'"memory":' + msgspec.json.encode(head)[:-1] + b',"units":['
-    async for chunk in _joined(_units(store, tenant, user_id)):
+    async for chunk in _join(_units(store, tenant, user_id)):
         yield chunk
     yield b"]}"
 
@@ -81,7 +81,7 @@ async def _units(store: Store, tenant: str, user_id: str) -> AsyncIterator[list[
         after = rows[-1].sequence
 
 
-async def _joined(pages: Pages) -> Chunks:
+async def _join(pages: Pages) -> Chunks:
     """Yield the items of pages as elements of a JSON list."""
     separator = b""
     async for page in pages:
@@ -116,7 +116,7 @@ async def _session(store: Store, tenant: str, session_id: str) -> Chunks:
     }
     for name, pages in lists.items():
         yield f',"{name}":['.encode()
-        async for chunk in _joined(pages):
+        async for chunk in _join(pages):
             yield chunk
         yield b"]"
     failures = await store.turns.failures(tenant, session_id)

@@ -180,7 +180,7 @@ async def _input_of(session: RecordedSession, row: TurnRow, before: State) -> In
             return inputs.Clear()
         case "append":
             return inputs.Append(
-                tuple(inputs.Appended(each.role, each.content, each.metadata) for each in row.messages)
+                tuple(inputs.OutsideMessage(each.role, each.content, each.metadata) for each in row.messages)
             )
         case "take_over":
             return inputs.TakeOver(done.operator)
@@ -204,9 +204,9 @@ def _user_input(messages: Iterable[MessageRow]) -> Input:
     if message is None:
         return inputs.Reply("")
     if isinstance(choice := message.metadata.get("choice"), str):
-        return inputs.Chosen(choice)
+        return inputs.ChoiceInput(choice)
     if isinstance(values := message.metadata.get("form"), dict):
-        return inputs.Filled(values)
+        return inputs.FormInput(values)
     return inputs.Reply(message.content)
 
 
@@ -269,7 +269,7 @@ class _Calls:
             self._cursor, self._is_over = page.next, page.next is None
         found = [row for row in self._ahead if row.turn == turn and row.used and row.purpose != TOOL_PURPOSE]
         self._ahead = [row for row in self._ahead if row.turn > turn]
-        return tuple(map(_recorded, sorted(found, key=lambda row: row.number)))
+        return tuple(map(_recorded_call, sorted(found, key=lambda row: row.number)))
 
     async def _session_of(self, turn: int) -> str:
         """Return the session in which a turn ran: this one, or an ancestor of a fork."""
@@ -288,7 +288,7 @@ class _Calls:
         return found[-1]
 
 
-def _recorded(row: SettledCallRow) -> RecordedCall:
+def _recorded_call(row: SettledCallRow) -> RecordedCall:
     reply = msgspec.json.decode(bytes(row.reply), type=ModelReply | None)
     usage = usage_of(row, row.prompt)
     return RecordedCall(

@@ -27,7 +27,7 @@ from runtime.models.recorded_turn import (
     ShadowModel,
 )
 from runtime.state.events import Message
-from runtime.state.inputs import Clear, InputRefused, Moved, Rewind, TurnInput
+from runtime.state.inputs import Clear, InputRefused, MigrationInput, Rewind, TurnInput
 from runtime.state.limits import Bounds
 from runtime.state.ports import Model, ModelRequest
 from runtime.state.program import Program
@@ -184,9 +184,9 @@ class _Replayer(Struct):
     async def turn(self, program: Program, step: RecordedStep, turn_input: TurnInput, model: Model) -> TurnRow:
         """Run a turn at its recorded time and return its row. Raises _TurnNotReplayable, ReplyRedacted."""
         source = self.session.source
-        if not isinstance(turn_input, Moved):  # the state of a migration already contains them
+        if not isinstance(turn_input, MigrationInput):  # the state of a migration already contains them
             self.apply_others(step)
-        cells = None if isinstance(turn_input, Moved) or not program.global_names else self.state.global_cells
+        cells = None if isinstance(turn_input, MigrationInput) or not program.global_names else self.state.global_cells
         try:
             turn = await run_turn(
                 program,
@@ -217,7 +217,7 @@ class _Replayer(Struct):
         except NotRecalled as error:
             raise _TurnNotReplayable(str(error)) from error
         row = self._follow(program, step, turn)
-        if isinstance(turn_input, Rewind | Moved):  # the conversation has other or more messages now
+        if isinstance(turn_input, Rewind | MigrationInput):  # the conversation has other or more messages now
             self.history_max = source.contexts.messages_max(program.script, self.state)
             self.history = await self.session.history(self.state, self.history_max)
         elif isinstance(turn_input, Clear):
@@ -257,7 +257,7 @@ class _Replayer(Struct):
         if migration.verdict not in MOVING:
             raise _TurnNotReplayable(f"{refused}: {'; '.join(migration.why)}")
         self.state = migration.state
-        return await self.turn(program, step, Moved(migration.account, migration.restart), model)
+        return await self.turn(program, step, MigrationInput(migration.account, migration.restart), model)
 
 
 async def _replayer(session: RecordedSession, program: Program, state: State) -> _Replayer:

@@ -7,7 +7,7 @@ from api.replay.recorded_session import RecordedSession, RecordedStep
 from api.replay.replay_session import NotRepeatable, record_again
 from api.timestamps import utc_text
 from runtime.models.cassette_file import Replies, replies_layout
-from runtime.state.inputs import Chosen, Filled, Reply, Start, TimerDue
+from runtime.state.inputs import ChoiceInput, FormInput, Reply, Start, TimerDue
 from runtime.state.program import ZONE_VARIABLE, Program
 from runtime.state.tool_ports import ToolReply
 from runtime.tools.replies_file import tools_as_written
@@ -74,9 +74,9 @@ def _turn(steps: Sequence[RecordedStep], number: int) -> Record:
             return Record((expect,))
         case Reply():
             return Record((("say", step.input.content), expect))
-        case Chosen():
+        case ChoiceInput():
             return Record((("choose", step.input.choice), expect))
-        case Filled():
+        case FormInput():
             return Record((("form", plain(dict(step.input.values))), expect))
         case TimerDue() if step.input.timer_id:
             raise NotRepeatable(f"in turn {number} a timer was fired by hand, before or after its moment")

@@ -29,7 +29,7 @@ from runtime.state.ports import Clock, Ids
 from store.interface.errors import RowRefused
 from store.interface.list_rows import SessionFilter
 from store.interface.pages import PAGE_MAX, Page, all_pages
-from store.interface.review_rows import QuestionRow, RatingRow, ReviewRow, TargetListed, TargetRow
+from store.interface.review_rows import ListedTarget, QuestionRow, RatingRow, ReviewRow, TargetRow
 from store.interface.rows import is_uuid
 from store.store import Store
 
@@ -79,7 +79,7 @@ class Reviews(Struct, frozen=True):
         """Delete a review with its ratings. Raises ApiError REVIEW_NOT_FOUND."""
         _require(await self.store.reviews.delete(tenant, review_id), review_id)
 
-    async def targets(self, principal: Principal, review_id: str, limit: int, cursor: str | None) -> Page[TargetListed]:
+    async def targets(self, principal: Principal, review_id: str, limit: int, cursor: str | None) -> Page[ListedTarget]:
         """Return a page of what is rated. Raises ApiError REVIEW_NOT_FOUND."""
         await self.get(principal.tenant, review_id)
         return await self.store.reviews.targets(
@@ -91,7 +91,7 @@ class Reviews(Struct, frozen=True):
         REQUEST_INVALID.
         """
         review = await self.get(principal.tenant, review_id)
-        answers, texts = _checked(review, new)
+        answers, texts = _check_answers(review, new)
         row = RatingRow(
             tenant=principal.tenant,
             review_id=review_id,
@@ -217,7 +217,7 @@ def _question(new: Question) -> QuestionRow:
     return QuestionRow(**asdict(new))
 
 
-def _checked(review: ReviewRow, new: NewRating) -> tuple[dict[str, int | str], dict[str, str]]:
+def _check_answers(review: ReviewRow, new: NewRating) -> tuple[dict[str, int | str], dict[str, str]]:
     """Return the answers to scales and choices, and those in words. Raises ApiError REQUEST_INVALID."""
     questions = {each.question_id: each for each in review.questions}
     answers: dict[str, int | str] = {}

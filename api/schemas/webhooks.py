@@ -27,17 +27,17 @@ def problem_of(pattern: str) -> str:
     if pattern.count("*") > STARS_MAX:
         return f"`{pattern}` has more than {STARS_MAX} stars"
     fixed = (TURN, CREATED, COMPLETED, PROACTIVE)
-    if pattern == EMIT or not (pattern.startswith(EMIT) or any(map(_compiled(pattern).fullmatch, fixed))):
+    if pattern == EMIT or not (pattern.startswith(EMIT) or any(map(_compile(pattern).fullmatch, fixed))):
         return f"there is no event `{pattern}`; there are {', '.join(fixed)}, {EMIT}NAME, and * for any characters"
     return ""
 
 
 def matcher(patterns: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern that matches the event kinds of all patterns."""
-    return re.compile("|".join(f"(?:{_compiled(each).pattern})" for each in patterns), re.DOTALL)
+    return re.compile("|".join(f"(?:{_compile(each).pattern})" for each in patterns), re.DOTALL)
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
 
 

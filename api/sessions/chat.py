@@ -158,7 +158,7 @@ class Chat:
         queue = self._settings.busy == "queue" if condition.queue is None else condition.queue
         with self.live.answering(pending, place):
             async with self.exclusive(tenant, session_id, queue=queue) as cached:
-                if key is not None and (known := await self._recorded(cached, key, pending)) is not None:
+                if key is not None and (known := await self._find_recorded(cached, key, pending)) is not None:
                     return known
                 self.require_turn(cached, condition.expected_turn)
                 try:
@@ -167,12 +167,12 @@ class Chat:
                     if error.code != "TURN_CONFLICT" or key is None:
                         raise
                     # another server may have committed the same request, whose answer was lost
-                    known = await self._recorded(await self.cache.load(tenant, session_id), key, pending)
+                    known = await self._find_recorded(await self.cache.load(tenant, session_id), key, pending)
                     if known is None:
                         raise
                     return known
 
-    async def _recorded(self, cached: CachedSession, key: str, pending: PendingTurn) -> TurnResult | None:
+    async def _find_recorded(self, cached: CachedSession, key: str, pending: PendingTurn) -> TurnResult | None:
         """Return the recorded answer to a request with this key, if any. Raises ApiError IDEMPOTENCY_MISMATCH."""
         session = cached.session
         if key not in cached.keys and cached.knows_all_keys:
@@ -257,7 +257,7 @@ class Chat:
             await self.cache.put_with_replay(cached)
         if is_debugging():
             log_turn(session, row)
-        self.live.committed(row)
+        self.live.note_commit(row)
         memory = self._runner.memory_system
         if memory.cache.loaded:
             memory.cache.invalidate(session.tenant, session.user_id)

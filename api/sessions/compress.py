@@ -12,9 +12,9 @@ from api.sessions.live_turns import TurnResult
 from api.sessions.session_cache import CachedSession
 from runtime.context.messages import attachment_texts
 from runtime.context.ports import View
-from runtime.context.selection import MESSAGES_MAX, Contexts, SelectedStrategy, shown
+from runtime.context.selection import MESSAGES_MAX, Contexts, SelectedStrategy, view_of
 from runtime.context.windows import recent, tokens_in
-from runtime.prompts.escaping import encoded
+from runtime.prompts.escaping import encode_value
 from runtime.state.events import Message
 from runtime.state.inputs import Compress
 from runtime.state.state import ContextMemory, State
@@ -96,14 +96,14 @@ def context_messages(contexts: Contexts, cached: CachedSession) -> list[PromptMe
     """Return what a model would see of the conversation now, as messages."""
     _, view = _visible(contexts, cached)
     accounts = [(SUMMARY, view.summary)] if view.summary else []
-    accounts += [(MEMO, encoded(dict(view.memo)))] if view.memo else []
+    accounts += [(MEMO, encode_value(dict(view.memo)))] if view.memo else []
     preamble = [PromptMessage(role="system", content=f"{name} {text}") for name, text in accounts]
     return [*preamble, *map(_plain, view.messages)]
 
 
 def _visible(contexts: Contexts, cached: CachedSession) -> tuple[SelectedStrategy | None, View]:
-    chosen = contexts.chosen(cached.program.script, cached.state, _current_action(cached))
-    return chosen, shown(chosen, cached.history, cached.state.context)
+    chosen = contexts.choose(cached.program.script, cached.state, _current_action(cached))
+    return chosen, view_of(chosen, cached.history, cached.state.context)
 
 
 def _current_action(cached: CachedSession) -> Action | None:

@@ -24,13 +24,13 @@ from runtime.context.messages import PARTS
 from runtime.engine.engine import TurnFailed
 from runtime.state.inputs import (
     Append,
-    Appended,
     Clear,
     End,
     GiveBack,
     InputRefused,
     Intervention,
     NotNow,
+    OutsideMessage,
     Pause,
     Resume,
     Rewind,
@@ -75,7 +75,7 @@ class Interventions(Struct, frozen=True):
         intervention = SetVariables(values_of(new.variables, "variables"), new.scope)
 
         async def choose(cached: CachedSession) -> Intervention:
-            if (new.scope or Scopes(cached.program, cached.state).addressed(ZONE_VARIABLE)) == "global":
+            if (new.scope or Scopes(cached.program, cached.state).address(ZONE_VARIABLE)) == "global":
                 require_user_zone(intervention.values, "variables")
             return intervention
 
@@ -223,7 +223,7 @@ def _is_clear(state: State) -> bool:
     return is_clear and state.context is None
 
 
-def _to_append(message: ExternalMessage, index: int) -> Appended:
+def _to_append(message: ExternalMessage, index: int) -> OutsideMessage:
     """Convert a message of the request to a runtime message; other fields become metadata. Raises ApiError."""
     parts = message.content if isinstance(message.content, list) else []
     words = [part.get("text") for part in parts if part.get("type", "text") == "text"]
@@ -239,4 +239,4 @@ def _to_append(message: ExternalMessage, index: int) -> Appended:
     sent = {name: value for name, value in others.items() if value not in (None, UNSET)}
     metadata = (message.metadata or {}) | sent
     content = message.content if isinstance(message.content, str) else "\n".join(texts)
-    return Appended(message.role, content, values_of(metadata, f"messages[{index}]"))
+    return OutsideMessage(message.role, content, values_of(metadata, f"messages[{index}]"))

@@ -13,7 +13,7 @@ from api.schemas.session_lists import (
     SessionList,
 )
 from store.interface.list_rows import Hit, Order, SearchFilter, SessionFilter
-from store.interface.list_rows import SessionListed as ListedRow
+from store.interface.list_rows import ListedSession as ListedRow
 from store.store import Store
 
 WORDS_CHARS_MAX = 120
@@ -67,7 +67,7 @@ def _pieces(text: str, pattern: regex.Pattern[str]) -> Iterator[tuple[str, bool]
         yield text[done:], False
 
 
-def shortened(text: str, chars_max: int) -> str:
+def shorten_text(text: str, chars_max: int) -> str:
     """Join a text to one line and truncate it to `chars_max`."""
     line = " ".join(text.split())
     return line if len(line) <= chars_max else line[: chars_max - 1].rstrip() + "…"
@@ -108,9 +108,9 @@ def session_entry(row: ListedRow) -> SessionEntry:
     """Return the list entry of a session."""
     return SessionEntry.of(
         row,
-        title=shortened(row.title, WORDS_CHARS_MAX),
-        preview=shortened(row.preview, WORDS_CHARS_MAX) if row.preview is not None else None,
-        last_message=shortened(row.last_message, WORDS_CHARS_MAX) if row.last_message is not None else None,
+        title=shorten_text(row.title, WORDS_CHARS_MAX),
+        preview=shorten_text(row.preview, WORDS_CHARS_MAX) if row.preview is not None else None,
+        last_message=shorten_text(row.last_message, WORDS_CHARS_MAX) if row.last_message is not None else None,
         script_id=row.script_uuid,
         script_key=row.script_id,
     )
@@ -120,7 +120,7 @@ def _hit(row: Hit, words: tuple[str, ...]) -> HitView:
     message = row.message
     return HitView.of(
         row,
-        title=shortened(row.title, WORDS_CHARS_MAX),
+        title=shorten_text(row.title, WORDS_CHARS_MAX),
         message=MessageHit.of(
             message,
             number=message.seq,

@@ -18,7 +18,7 @@ from api.errors import ApiError
 from api.ids import new_id
 from api.schemas.sessions import DeltaView, ResetView
 from api.settings import Settings
-from api.sse import EventPosition, encoded, frame_id, reset_frame
+from api.sse import EventPosition, encode_frame, frame_id, reset_frame
 from runtime.state.ports import MessageDelta, MessageReset
 from runtime.state.program import Program
 from runtime.state.state import State
@@ -89,9 +89,9 @@ class WordFrames:
         return len(self._frames)
 
     def __getitem__(self, part: slice) -> list[bytes]:
-        return [self._encoded(place) for place in range(*part.indices(len(self._frames)))]
+        return [self._encode(place) for place in range(*part.indices(len(self._frames)))]
 
-    def _encoded(self, place: int) -> bytes:
+    def _encode(self, place: int) -> bytes:
         frame = self._frames[place]
         if isinstance(frame, bytes):
             return frame
@@ -99,9 +99,9 @@ class WordFrames:
         match frame:
             case MessageDelta(number, action_id, text):
                 data = DeltaView(message=number, action_id=action_id, text=text)
-                frame = encoded("message.delta", data, id_)
+                frame = encode_frame("message.delta", data, id_)
             case MessageReset(number):
-                frame = encoded("message.reset", ResetView(message=number), id_)
+                frame = encode_frame("message.reset", ResetView(message=number), id_)
         self._frames[place] = frame
         return frame
 
@@ -187,7 +187,7 @@ class Channel:
         self.seq = max(self.seq, state.event_seq)
         self.is_completed = state.status == "completed"
 
-    def committed(self, row: TurnRow) -> None:
+    def note_commit(self, row: TurnRow) -> None:
         """Record a committed turn and notify the readers."""
         if self.current is not None and row.events:
             self.current.happened = row
@@ -215,9 +215,9 @@ class PendingTurn:
         self.channel: Channel | None = None
         self.signal = Signal()
         self._task = start(self)
-        self._task.add_done_callback(self._done)
+        self._task.add_done_callback(self._note_end)
 
-    def _done(self, task: asyncio.Task[TurnResult]) -> None:
+    def _note_end(self, task: asyncio.Task[TurnResult]) -> None:
         retrieve_exception(task)
         self.signal.notify()
 
@@ -263,17 +263,17 @@ class LiveTurns:
         channel.current = pending.turn = turn
         return turn
 
-    def committed(self, row: TurnRow) -> None:
+    def note_commit(self, row: TurnRow) -> None:
         """Record a committed turn."""
         channel = self._channels.get((row.tenant, row.session_id))
         if channel is not None:
-            channel.committed(row)
+            channel.note_commit(row)
 
-    def followed(self) -> list[Key]:
+    def list_followed(self) -> list[Key]:
         """Return the sessions with readers and without a running turn here."""
         return [key for key, channel in self._channels.items() if channel.readers and channel.current is None]
 
-    def advanced(self, key: Key, seq: int, *, is_completed: bool) -> None:
+    def note_advance(self, key: Key, seq: int, *, is_completed: bool) -> None:
         """Note how far a session has come, where another server may have committed a turn, and wake its readers."""
         channel = self._channels.get(key)
         if channel is not None and seq > channel.seq:
@@ -330,7 +330,7 @@ class LiveTurns:
         return channel.user_id if channel is not None else None
 
     @contextlib.contextmanager
-    def subscribed(
+    def subscribe(
         self, key: Key | None = None, state: State | None = None, clients: tuple[str, ...] = ()
     ) -> Iterator[Channel]:
         """Count one more reader of a session, which may be about to begin, while it reads the channel.

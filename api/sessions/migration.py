@@ -15,7 +15,7 @@ from api.sessions.session_cache import CachedSession
 from api.sessions.turn_runner import TurnRunner, code_of
 from runtime.engine.engine import Turn, TurnFailed
 from runtime.migration.migration import MOVING, Plan, Verdict, place_of, plan, undo
-from runtime.state.inputs import Moved
+from runtime.state.inputs import MigrationInput
 from runtime.state.program import Program
 from runtime.state.state import State, StateUnreadable, decode
 from scripts.parse.read_script import Source, read_script
@@ -171,7 +171,7 @@ class SessionMigrator(Struct, frozen=True):
         return answer.row, answer.state
 
     async def _run(self, cached: CachedSession, planned: Plan, started: datetime) -> Turn:
-        moved = Moved(planned.account, planned.restart)
+        moved = MigrationInput(planned.account, planned.restart)
         try:
             return await self.runner.turn(cached, planned.state, moved, started=started)
         except TurnFailed as failed:

@@ -102,7 +102,7 @@ class CreationGuard:
                 self._signal.notify()
 
     @asynccontextmanager
-    async def blocked(self, user: Hashable) -> AsyncIterator[None]:
+    async def block(self, user: Hashable) -> AsyncIterator[None]:
         """Wait for creations of the user's sessions and block new ones. Raises ApiError SESSION_BUSY."""
         await self._until(lambda: user not in self._blocked)
         self._blocked.add(user)
@@ -261,7 +261,7 @@ class SessionCache:
                 self.remove(*key)
             load = self._loads.setdefault(key, _Load())
             loaded = await self._store.sessions.load(tenant, session_id) if is_uuid(session_id) else None
-            cached = await self._cached(require_session(loaded, session_id))
+            cached = await self._to_cached(require_session(loaded, session_id))
             cached.mark = None if stamp is None else stamp.mark
             if load.is_current:  # else it was deleted, renamed or changed by a turn during the load
                 return self._remember(cached)
@@ -276,7 +276,7 @@ class SessionCache:
         if load is not None:
             load.is_current = False
 
-    async def _cached(self, loaded: LoadedSession) -> CachedSession:
+    async def _to_cached(self, loaded: LoadedSession) -> CachedSession:
         head = loaded.head
         with refusing("VARIABLE_STORE_INIT_ERROR", StateUnreadable, context={"sessionId": head.session_id}):
             state = decode(bytes(head.state))

@@ -25,7 +25,7 @@ from api.sse import (
     EventPosition,
     SendPace,
     SseResponse,
-    encoded,
+    encode_frame,
     frame_id,
     reset_frame,
     while_connected,
@@ -87,7 +87,7 @@ class Streams:
         Raises the errors of the turn that occur before its first words.
         """
         with ExitStack() as subscription:
-            subscription.enter_context(self._subscribed(cached, request.clients))
+            subscription.enter_context(self._subscribe(cached, request.clients))
             pending = begin()
             await self._first_words(pending)
             if pending.is_answered:
@@ -129,11 +129,11 @@ class Streams:
             shown = request.audience.failure(failure)
             body = errors.answer(shown, request.request_id, utc_text(self._runner.clock()))
             streamed = StreamedError(body.success, body.error, shown.kind.status)
-            return encoded("error", streamed, pending.turn.base_id if pending.turn is not None else "")
+            return encode_frame("error", streamed, pending.turn.base_id if pending.turn is not None else "")
         session_id, events = answer.session.session_id, answer.row.events
         last = frame_id(session_id, events[-1].seq) if events else ""
         return b"".join(
-            [*request.audience.happened(session_id, answer.row, 0), encoded("turn", request.to_view(answer), last)]
+            [*request.audience.happened(session_id, answer.row, 0), encode_frame("turn", request.to_view(answer), last)]
         )
 
     # -- a session --------------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ class Streams:
         next_message = cached.state.message_seq + 1 if cached is not None else 1
         with ExitStack() as subscription:
             state = cached.state if cached is not None else None
-            channel = subscription.enter_context(self._live.subscribed(key, state, clients))
+            channel = subscription.enter_context(self._live.subscribe(key, state, clients))
             # a position beyond the last event counts as the last event
             place = replace(place, seq=min(place.seq, channel.seq))
             return self._response(self._session(key, channel, place, next_message, audience or PROGRAMS), subscription)
@@ -181,7 +181,7 @@ class Streams:
                 turn = None
             elif turn is None and seq < channel.seq:
                 try:
-                    chunk, seq, count = await self._recorded(key, seq, turns, audience)
+                    chunk, seq, count = await self._recorded_frames(key, seq, turns, audience)
                 except StoreError as error:
                     log.warning("a stream was interrupted", problem=str(error), session=key[1])
                     return  # the client reconnects with its last id
@@ -195,7 +195,7 @@ class Streams:
             elif not await channel.signal.wait(self._settings.keep_alive_s):
                 yield KEEP_ALIVE
 
-    async def _recorded(self, key: Key, seq: int, turns: int, audience: Audience) -> tuple[bytes, int, int]:
+    async def _recorded_frames(self, key: Key, seq: int, turns: int, audience: Audience) -> tuple[bytes, int, int]:
         """Return the frames of the next turns, the number of their last event, and how many turns these are: at most
         `turns`, and none after CHUNK_BYTES. A stream that nobody reads holds no more than this. Raises StoreError.
         """
@@ -218,7 +218,7 @@ class Streams:
         `receive` tells. Raises ApiError.
         """
         if wait_s and after >= cached.state.event_seq and cached.state.status != "completed":
-            with self._subscribed(cached, clients) as channel:
+            with self._subscribe(cached, clients) as channel:
                 await while_connected(receive, self._next_turn(channel, after, wait_s))
         events: list[EventView] = []
         last = after
@@ -237,10 +237,10 @@ class Streams:
             if not await channel.signal.wait(max(deadline - self._now(), 0)):
                 return
 
-    def _subscribed(self, cached: CachedSession | None, clients: tuple[str, ...]) -> AbstractContextManager[Channel]:
+    def _subscribe(self, cached: CachedSession | None, clients: tuple[str, ...]) -> AbstractContextManager[Channel]:
         if cached is None:
-            return self._live.subscribed(clients=clients)
-        return self._live.subscribed(cached.key, cached.state, clients)
+            return self._live.subscribe(clients=clients)
+        return self._live.subscribe(cached.key, cached.state, clients)
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
@@ -254,9 +254,9 @@ def happened_frames(session_id: str, row: TurnRow | TurnEventsRow, after: int = 
     for event in events:
         if event is events[-1]:
             if said := proactive_messages(row):
-                yield encoded("message.proactive", _proactive(row, said))
-            yield encoded("position", _place(row))
-        yield encoded(event.kind, event.data, frame_id(session_id, event.seq))
+                yield encode_frame("message.proactive", _proactive(row, said))
+            yield encode_frame("position", _place(row))
+        yield encode_frame(event.kind, event.data, frame_id(session_id, event.seq))
 
 
 def _proactive(row: TurnRow | TurnEventsRow, said: list[MessageRow]) -> View:

@@ -23,14 +23,14 @@ from api.sessions.session_cache import CachedSession
 from api.settings import Settings
 from runtime.context.selection import Contexts
 from runtime.engine.engine import FailureKind, Turn, TurnFailed, run_turn
-from runtime.state.inputs import Chosen, Filled, Input, Moved, Reply, TurnInput
+from runtime.state.inputs import ChoiceInput, FormInput, Input, MigrationInput, Reply, TurnInput
 from runtime.state.ports import Clock, Ids, Model, OnDelta
 from runtime.state.state import Cell, State
 from runtime.state.tool_ports import Tools
 from runtime.tools.examples import EXAMPLES
 from runtime.turn.context import TurnEnvironment
-from scripts.expressions.values import ValueRefused, bounded
-from scripts.model.context_strategies import ContextSettings, SettingsInvalid, checked, read_settings, strategies
+from scripts.expressions.values import ValueRefused, to_value
+from scripts.model.context_strategies import ContextSettings, SettingsInvalid, check_settings, read_settings, strategies
 from store.interface.rows import TurnRow
 from store.store import Store
 
@@ -51,9 +51,9 @@ def input_of(message: NewMessage) -> Input:
         case str(content), None, None:
             return Reply(content)
         case None, str(choice), None:
-            return Chosen(choice)
+            return ChoiceInput(choice)
         case None, None, dict(values):
-            return Filled(values)
+            return FormInput(values)
         case _:
             raise ApiError("REQUEST_INVALID", "a message has exactly one of `content`, `choice` and `form`")
 
@@ -63,7 +63,7 @@ def values_of(raw: Mapping[str, Any] | None, name: str) -> dict[str, Any]:
     large or deep.
     """
     with refusing_field(name, ValueRefused):
-        values = bounded(raw)
+        values = to_value(raw)
     return values if isinstance(values, dict) else {}
 
 
@@ -72,7 +72,7 @@ def context_settings_of(raw: dict[str, Any] | str | UnsetType | None) -> Context
     if raw is UNSET or raw is None:
         return None
     with refusing_field("context", SettingsInvalid):
-        return checked(read_settings(raw), dict.fromkeys(strategies()))
+        return check_settings(read_settings(raw), dict.fromkeys(strategies()))
 
 
 def same_request(row: TurnRow | None, fingerprint: str | None) -> TurnRow:
@@ -131,7 +131,9 @@ class TurnRunner(Struct, frozen=True):
         Raises the errors of `run_turn`.
         """
         session = cached.session
-        has_globals = isinstance(turn_input, Moved)  # its state contains the current ones already, with changes
+        has_globals = isinstance(
+            turn_input, MigrationInput
+        )  # its state contains the current ones already, with changes
         cells = None if has_globals else await self.global_cells(cached)
         has_budgets = bool(self.spending.bounds)
         meter = await self.spending.meter(session.tenant, session.user_id, started) if has_budgets else None

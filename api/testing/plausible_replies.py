@@ -10,9 +10,9 @@ from random import Random
 import regex
 from msgspec import structs
 
-from runtime.answers.patterns import PatternGivenUp, searched
+from runtime.answers.patterns import PatternGivenUp, search
 from runtime.state.form_view import RenderedColumn
-from runtime.state.inputs import Chosen, Filled, Input, Reply
+from runtime.state.inputs import ChoiceInput, FormInput, Input, Reply
 from runtime.state.program import Program
 from runtime.state.scopes import Scopes
 from runtime.state.state import State, Wait
@@ -47,9 +47,9 @@ def draw_reply(program: Program, state: State, wait: Wait, today: date, rng: Ran
     if rng.random() < invalid:
         is_form = bool(fields) and rng.random() < 0.5
         values = {field.name: INVALID_VALUE for field in fields}
-        return Filled(values) if is_form else Reply(rng.choice(INVALID_REPLIES))
+        return FormInput(values) if is_form else Reply(rng.choice(INVALID_REPLIES))
     if fields:
-        return Filled(_row(fields, today, rng))
+        return FormInput(_row(fields, today, rng))
     if wait.choices:
         return _choice(wait, rng)
     if wait.kind != "text":
@@ -71,7 +71,7 @@ def trigger_phrases(script: Script) -> list[str]:
 def _choice(wait: Wait, rng: Random) -> Input:
     number, choice = rng.choice(list(enumerate(wait.choices, start=1)))
     if wait.kind == "choice" and rng.random() >= TYPED:
-        return Chosen(choice.key)
+        return ChoiceInput(choice.key)
     return Reply(rng.choice([choice.text, str(number)]))
 
 
@@ -116,13 +116,13 @@ def missing_outputs(program: Program, state: State) -> list[Output]:
 
 
 def _answer(outputs: list[Output], today: date, rng: Random) -> str:
-    texts = {output.get: _spoken(output, _value(output, today, rng)) for output in outputs}
+    texts = {output.get: _label_of(output, _value(output, today, rng)) for output in outputs}
     if len(texts) > 1:
         return ", ".join(f"{name}: {text}" for name, text in texts.items())
     return next(iter(texts.values()), rng.choice(WORDS))
 
 
-def _spoken(output: Output, value: Value) -> str:
+def _label_of(output: Output, value: Value) -> str:
     text = ("yes" if value else "no") if isinstance(value, bool) else text_of(value)
     return output.labels.get(text, text)
 
@@ -205,6 +205,6 @@ def _texts(pattern: str | None, hint: str) -> tuple[str, ...]:
 def _fits(pattern: str, text: str) -> bool:
     """Return whether a pattern matches within a text."""
     try:
-        return searched(pattern, text) is not None
+        return search(pattern, text) is not None
     except (PatternGivenUp, regex.error):
         return False

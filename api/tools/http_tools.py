@@ -19,7 +19,7 @@ from api.settings import Settings, ToolSecret
 from api.webhooks.ssrf import CONNECT_S, AddressPolicy, HostUnknown, SafeConnections, TargetForbidden
 from runtime.state.circuit import Circuit
 from runtime.state.tool_ports import ToolCallFailed
-from scripts.expressions.expressions import Rendered
+from scripts.expressions.expressions import Evaluation
 from scripts.expressions.sandbox import MISSING, ExpressionFailed
 from scripts.expressions.values import Value
 from scripts.model.tools import Given, HttpRequest, ToolDefinition
@@ -98,7 +98,7 @@ class HttpTools:
         headers = {"accept": "application/json", "user-agent": f"Cuebook/{version('cuebook')}"}
         names = dict(arguments) | {"secret": secrets_for(url, self._secrets)}
         for name, value in http.headers.items():
-            headers[name.lower()] = _header(name, _rendered(value, names).text)
+            headers[name.lower()] = _header(name, _render(value, names).text)
         body = None if http.method in _WITHOUT_BODY and http.body is None else _body(http, arguments)
         if body is not None:
             headers = {"content-type": "application/json"} | headers | {"content-length": str(len(body))}
@@ -106,7 +106,7 @@ class HttpTools:
         return _PreparedRequest(http.method, url, headers, body)
 
     def _url(self, http: HttpRequest, arguments: Mapping[str, Value]) -> httpx.URL:
-        rendered = _rendered(http.url, arguments)
+        rendered = _render(http.url, arguments)
         pieces, end = [], 0
         for begin, stop in rendered.spans:
             pieces += [rendered.text[end:begin], quote(rendered.text[begin:stop], safe="")]
@@ -145,7 +145,7 @@ class HttpTools:
         return b"".join(pieces)
 
 
-def _rendered(source: Given, names: Mapping[str, object]) -> Rendered:
+def _render(source: Given, names: Mapping[str, object]) -> Evaluation:
     """Evaluate a text or expression of a declaration. Raises ToolCallFailed."""
     try:
         return source.compiled.evaluate(_Names(names))
@@ -161,7 +161,7 @@ def _header(name: str, value: str) -> str:
 
 
 def _body(http: HttpRequest, arguments: Mapping[str, Value]) -> bytes:
-    return json.dumps(dict(arguments) if http.body is None else _rendered(http.body, arguments).value).encode()
+    return json.dumps(dict(arguments) if http.body is None else _render(http.body, arguments).value).encode()
 
 
 def _result(answer: httpcore.Response, content: bytes) -> object:

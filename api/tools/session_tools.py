@@ -94,9 +94,9 @@ class SessionTools(Struct, frozen=True):
             )
         row = await self.calls.begin(request, TOOL_PURPOSE, request.tool, digest)
         key = (same[0] if same else row).call_id  # every attempt at the call has that of the first one
-        return ToolResult(await self._made(tool, request, options, row, key), row.call_id)
+        return ToolResult(await self._make_call(tool, request, options, row, key), row.call_id)
 
-    async def _made(
+    async def _make_call(
         self, tool: ToolDefinition, request: ToolRequest, options: CallOptions, row: CallRow, key: str
     ) -> ToolReply:
         try:

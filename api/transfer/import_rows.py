@@ -22,7 +22,7 @@ from runtime.state.ports import ModelReply
 from runtime.state.program import PlaceLost, Program
 from runtime.state.state import State, StateUnreadable, decode, encode
 from runtime.state.tool_ports import TOOL_PURPOSE, ToolReply
-from scripts.expressions.values import Value, ValueRefused, ValueType, bounded, is_unicode
+from scripts.expressions.values import Value, ValueRefused, ValueType, is_unicode, to_value
 from scripts.model.base import ID_CHARS_MAX
 from scripts.parse.read_script import Source, read_script
 from store.interface.rows import (
@@ -213,7 +213,7 @@ def _variable(where: str, row: VariableRow) -> VariableRow:
 
 def _check(where: str, value: Value) -> None:
     with _refusing(where, ValueRefused):
-        bounded(value)
+        to_value(value)
 
 
 def _events(
@@ -231,13 +231,13 @@ def _events(
             data = next(expected[event.kind], {})
             _require(bool(data) and event.data == data, at, f"it references no {event.kind} of its turn")
         else:
-            data = _happened(at, event)
+            data = _event_data(at, event)
         yield EventRow(event.seq, event.kind, data)
     is_complete = not any(data for following in expected.values() for data in following)
     _require(is_complete, where, "a message or a variable has no event")
 
 
-def _happened(where: str, event: EventRow) -> dict[str, object]:
+def _event_data(where: str, event: EventRow) -> dict[str, object]:
     kind = next((kind for kind in _Happened if kind.__struct_config__.tag == event.kind), None)
     if kind is None:
         raise DocumentInvalid(f"{where}: there is no kind of event {event.kind[:60]!r}")

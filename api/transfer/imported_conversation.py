@@ -16,13 +16,13 @@ from runtime.context.messages import PARTS
 from runtime.engine.engine import run_turn
 from runtime.models.offline_model import OfflineModel
 from runtime.state.events import Role
-from runtime.state.inputs import Append, Appended, Start
+from runtime.state.inputs import Append, OutsideMessage, Start
 from runtime.state.limits import Limits
 from runtime.state.ports import Ids
 from runtime.state.program import Program
 from runtime.state.state import ContextMemory, State, encode
 from runtime.turn.context import TurnEnvironment
-from scripts.expressions.values import Value, ValueRefused, bounded, is_unicode
+from scripts.expressions.values import Value, ValueRefused, is_unicode, to_value
 from scripts.model.context_strategies import ContextSettings
 from scripts.model.script import Locale
 from scripts.translations.localisation import is_chinese
@@ -162,7 +162,7 @@ def usable_metadata(values: Mapping[str, object]) -> tuple[dict[str, Value], lis
 
 
 def _store(values: Mapping[str, object]) -> dict[str, Value]:
-    stored = bounded(dict(values))
+    stored = to_value(dict(values))
     return stored if isinstance(stored, dict) else {}
 
 
@@ -205,7 +205,7 @@ async def turns_of(
             last = message.at or last
             times.append(last)
         started, now = min(times, default=now), max([now, *times])
-        append = Append(tuple(Appended(each.role, each.content, each.metadata) for each in exchange))
+        append = Append(tuple(OutsideMessage(each.role, each.content, each.metadata) for each in exchange))
         turn = await run_turn(program, state, append if number else Start(), replace(environment, now=started))
         state = turn.state
         if number == len(exchanges) - 1:

@@ -16,7 +16,7 @@ from msgspec import UNSET, Struct
 from api.analytics.pseudonyms import pseudonym_of, salt_of
 from api.catalog.catalog import Catalog
 from api.errors import ApiError, refusing
-from api.privacy.mask import HiddenValues, hidden_of
+from api.privacy.mask import HiddenValues, find_hidden_values
 from api.privacy.masked_rows import mask_call, mask_message, mask_migration, mask_session, mask_turn
 from api.schemas.session_lists import Format
 from api.sessions.row_mapping import messages_of
@@ -77,7 +77,7 @@ class SessionReader(Struct, frozen=True):
             rows = await self.store.turns.range(self.start.tenant, self.start.session_id, first=first, limit=size)
             if [row.turn for row in rows] != list(range(first, first + size)):
                 raise StoreUnavailable("the session was removed while it was read")
-            yield [TurnPart.of(row) for row in await self._masked(mask_turn, rows)]
+            yield [TurnPart.of(row) for row in await self._mask(mask_turn, rows)]
             first += size
 
     async def calls(self) -> AsyncIterator[list[CallPart]]:
@@ -86,7 +86,7 @@ class SessionReader(Struct, frozen=True):
         async for rows in all_pages(read, CALLS_A_PAGE):
             used = [row for row in rows if row.used is not None and row.turn <= self.head.turn]
             if used:
-                yield [CallPart.of(row) for row in await self._masked(mask_call, used)]
+                yield [CallPart.of(row) for row in await self._mask(mask_call, used)]
 
     async def messages(self) -> AsyncIterator[list[MessageRow]]:
         """Yield the messages that are in the conversation, in pages."""
@@ -103,9 +103,9 @@ class SessionReader(Struct, frozen=True):
             if not rows:
                 return
             after = rows[-1].seq
-            yield await self._masked(mask_message, rows)
+            yield await self._mask(mask_message, rows)
 
-    async def _masked(self, mask: Callable[[HiddenValues, R], R], rows: list[R]) -> list[R]:
+    async def _mask(self, mask: Callable[[HiddenValues, R], R], rows: list[R]) -> list[R]:
         """Return rows, masked if the session is, in a thread because that takes long."""
         hidden = self.hidden
         return rows if hidden is None else await asyncio.to_thread(lambda: [mask(hidden, row) for row in rows])
@@ -161,7 +161,7 @@ async def line_pieces(source: SessionReader) -> AsyncIterator[bytes]:
         "created_at": start.created_at,
         "updated_at": source.head.updated_at,
         "metadata": start.metadata,
-        "last_consolidated": await _consolidated(source),
+        "last_consolidated": await _count_consolidated(source),
         "cuebook": {
             "format": "cuebook.messages",
             "version": VERSION,
@@ -178,7 +178,7 @@ async def line_pieces(source: SessionReader) -> AsyncIterator[bytes]:
         yield b"".join(map(_message_line, rows))
 
 
-async def _consolidated(source: SessionReader) -> int:
+async def _count_consolidated(source: SessionReader) -> int:
     """Return how many messages precede the window of the context, or were summarised elsewhere."""
     context = source.state.context or ContextMemory()
     is_elsewhere = context.after > 0 or not context.summary
@@ -276,7 +276,7 @@ async def _open(store: Store, tenant: str, session_id: str, now: datetime) -> Se
     return SessionReader(store, start, head, state, earlier, now)
 
 
-def _masked(source: SessionReader, hidden: HiddenValues, user_id: str) -> SessionReader:
+def _masked_reader(source: SessionReader, hidden: HiddenValues, user_id: str) -> SessionReader:
     """Return a masked reader of the session, with a pseudonym of the user."""
     moves = tuple(mask_migration(hidden, move) for move in source.moves)
     return msgspec.structs.replace(source, start=mask_session(source.start, user_id), moves=moves, hidden=hidden)
@@ -290,14 +290,14 @@ async def export(
     if is_masked:
         salt = await asyncio.to_thread(salt_of, runner.settings.keys_in, tenant)
         user_id = pseudonym_of(salt, source.start.user_id)
-        source = _masked(source, await hidden_of(runner.store, catalog, source.start), user_id)
+        source = _masked_reader(source, await find_hidden_values(runner.store, catalog, source.start), user_id)
     chosen = _FORMS[form]
     pieces = chosen.pieces(source)
     first = await anext(pieces, b"")  # errors of reading are raised before anything is sent
-    return SessionExport(chosen.media_type, f"{session_id}.{chosen.ending}", _chained(first, pieces))
+    return SessionExport(chosen.media_type, f"{session_id}.{chosen.ending}", _chain(first, pieces))
 
 
-async def _chained(first: bytes, others: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _chain(first: bytes, others: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     yield first
     async for piece in others:
         yield piece

@@ -182,7 +182,7 @@ class SessionImporter:
             numbers[script_id, digest] = script_uuid, same
         return msgspec.structs.replace(
             whole,
-            session=_renumbered(whole.session, numbers),
+            session=_renumber(whole.session, numbers),
             migrations=[_renumbered_move(move, numbers) for move in whole.migrations],
         )
 
@@ -219,7 +219,7 @@ def _uuid_of(tenant: str, script_id: str) -> str:
     return str(uuid5(NAMESPACE, f"{tenant}\0{script_id}"))
 
 
-def _renumbered(session: SessionRow, numbers: _Numbers) -> SessionRow:
+def _renumber(session: SessionRow, numbers: _Numbers) -> SessionRow:
     script_uuid, version = _here(numbers, session.script_id, session.digest, session.script_version)
     return msgspec.structs.replace(session, script_uuid=script_uuid, script_version=version)
 

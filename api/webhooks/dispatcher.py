@@ -39,7 +39,7 @@ GONE = 410
 log = structlog.get_logger()
 
 
-class _Sent(NamedTuple):
+class _SendResult(NamedTuple):
     """The result of sending a delivery to a webhook."""
 
     webhook: WebhookRow
@@ -64,7 +64,7 @@ class Dispatcher:
         self._has_backlog = False  # whether the last read may have left due deliveries
         self._is_stopping = False
         self._sending: set[asyncio.Task[None]] = set()
-        self._outcomes: asyncio.Queue[_Sent] = asyncio.Queue()
+        self._outcomes: asyncio.Queue[_SendResult] = asyncio.Queue()
         self._paces: dict[str, Backoff] = {}
 
     def paused_until(self, webhook_id: str) -> datetime | None:
@@ -171,7 +171,7 @@ class Dispatcher:
             current = self._webhooks.active_one(webhook.tenant, webhook.webhook_id)
             is_over = self._is_stopping or asyncio.get_running_loop().time() > until
             is_last = is_over or current is None or attempt.status != "delivered" or delivery is deliveries[-1]
-            self._outcomes.put_nowait(_Sent(webhook, delivery, attempt, is_last))
+            self._outcomes.put_nowait(_SendResult(webhook, delivery, attempt, is_last))
             if is_last or current is None:
                 return
             webhook = current
@@ -221,7 +221,7 @@ class Dispatcher:
             self._webhooks.news.set()
             await asyncio.sleep(self._pause_s())
 
-    async def _record(self, sent: list[_Sent]) -> None:
+    async def _record(self, sent: list[_SendResult]) -> None:
         """Record outcomes; retry until the database accepts them."""
         while True:
             try:
@@ -230,7 +230,7 @@ class Dispatcher:
                 log.warning("results of deliveries could not be recorded", problem=type(error).__name__)
             await asyncio.sleep(TROUBLE_S)
 
-    async def _record_once(self, sent: list[_Sent]) -> None:
+    async def _record_once(self, sent: list[_SendResult]) -> None:
         if not sent:
             return
         await self._store.delivery.note_attempts([each.attempt for each in sent])

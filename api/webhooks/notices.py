@@ -18,7 +18,7 @@ def notices(before: CachedSession, turn: Turn, row: TurnRow) -> Iterator[Notice]
     kinds: list[tuple[str, NoticeData]] = [(CREATED, full)] if row.turn == 0 else []
     for event in row.events:
         if event.kind == "emitted":
-            emitted = _emitted(event)
+            emitted = _emitted_view(event)
             kinds.append((f"{EMIT}{emitted.name}", msgspec.structs.replace(bare, event=emitted)))
     kinds.append((TURN, full))
     if proactive_messages(row):
@@ -43,6 +43,6 @@ def _data(before: CachedSession, turn: Turn, row: TurnRow) -> NoticeData:
     )
 
 
-def _emitted(event: EventRow) -> EmittedView:
+def _emitted_view(event: EventRow) -> EmittedView:
     data = event.data
     return EmittedView(seq=event.seq, name=data["event"], action_id=data["action_id"], data=data["data"])

@@ -103,11 +103,11 @@ class WebhookRegistry:
 
     def find(self, tenant: str, webhook_id: str) -> WebhookRow:
         """Return a webhook. Raises ApiError WEBHOOK_NOT_FOUND."""
-        return _require(self._known(tenant, webhook_id), webhook_id)
+        return _require(self._find(tenant, webhook_id), webhook_id)
 
     def active_one(self, tenant: str, webhook_id: str) -> WebhookRow | None:
         """Return a webhook if it is active."""
-        webhook = self._known(tenant, webhook_id)
+        webhook = self._find(tenant, webhook_id)
         return webhook if webhook is not None and webhook.status == "active" else None
 
     def active(self) -> dict[str, WebhookRow]:
@@ -187,18 +187,18 @@ class WebhookRegistry:
         """Record the health of a webhook. Pause one whose URL is gone or that has failed for a whole day; skip one that
         was deleted or paused meanwhile.
         """
-        known = self._known(tenant, webhook_id)
+        known = self._find(tenant, webhook_id)
         if known is None or (health == "well" and known.failing_since is None):  # the usual case
             return
         now = self.clock()
         async with self._changing:
-            known = self._known(tenant, webhook_id)
+            known = self._find(tenant, webhook_id)
             if known is None or _after(known, health, now) == known:
                 return
             with suppress(ApiError):  # another server has deleted it
                 await self._change(tenant, webhook_id, lambda webhook: _after(webhook, health, now))
 
-    def _known(self, tenant: str, webhook_id: str) -> WebhookRow | None:
+    def _find(self, tenant: str, webhook_id: str) -> WebhookRow | None:
         webhook, _ = self.by_tenant.get(tenant, {}).get(webhook_id, (None, None))
         return webhook
 

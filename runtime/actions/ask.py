@@ -46,7 +46,7 @@ async def answer_ask(run: TurnContext, action: Ask, reply: str, picked: str | No
         return _say_and_wait(run, action, progress.said_last)
     progress.round += 1
     progress.replies.append(reply)
-    found = _parsed(run, action, outputs, reply) if picked is None else dict[str, object]({outputs[0].get: picked})
+    found = _parse(run, action, outputs, reply) if picked is None else dict[str, object]({outputs[0].get: picked})
     _take_records(run, action, reply, found)
     refused = _keep(run, outputs, found)
     missing = _missing(run, action)
@@ -62,7 +62,7 @@ async def answer_ask(run: TurnContext, action: Ask, reply: str, picked: str | No
         unfit = _keep(run, missing, raw)
         if not unfit and raw.keys() >= refused.keys() | {output.get for output in required}:
             return _finish(run, action, "user")
-        return _exhausted(run, action)
+        return _end_rounds(run, action)
     return _insist(run, action, _complaint(run, action, refused, required))
 
 
@@ -71,11 +71,11 @@ def has_typed_values(run: TurnContext, action: Action, reply: str) -> bool:
     if not isinstance(action, Ask):
         return False
     outputs = expected_outputs(run, action)
-    found = _parsed(run, action, outputs, reply)
+    found = _parse(run, action, outputs, reply)
     return bool(outputs) and all(each.kind in CERTAIN_TYPES and each.get in found for each in outputs)
 
 
-def _parsed(run: TurnContext, action: Ask, outputs: tuple[Output, ...], reply: str) -> dict[str, object]:
+def _parse(run: TurnContext, action: Ask, outputs: tuple[Output, ...], reply: str) -> dict[str, object]:
     """Return the values that the parsers find in a reply for the outputs of a question."""
     known = {output.get for output in outputs} - {output.get for output in _missing(run, action)}
     return dict(read_further(outputs, known, reply, run.today(), run.state.locale).values)
@@ -117,11 +117,11 @@ async def answer_ai_ask(run: TurnContext, action: AiAsk, reply: str) -> Outcome:
         reply=reply,
         speak=lambda verdict: _is_said(run, action, outputs, verdict),
     )
-    refused, judgement = _judged(run, action, outputs, answered)
+    refused, judgement = _judge(run, action, outputs, answered)
     exits.record(run, action, answered, judgement)
     decision, policy = judgement.decision, judgement.policy
     if policy is not None and judgement.is_given_up:
-        return _given_up(run, action, decision, policy)
+        return _give_up(run, action, decision, policy)
     last = run.progress.round >= rounds_of(action)
     if refused and not last:
         return _insist(run, action, _complaint(run, action, refused, []))
@@ -139,11 +139,11 @@ async def answer_ai_ask(run: TurnContext, action: AiAsk, reply: str) -> Outcome:
     run.record(Exited(action.id, decision.source, decision.reason))
     wanted = [output for output in missing if output.required is not False]
     if required or (wanted and (refused or decision.source == "max_rounds")):
-        return _exhausted(run, action)
+        return _end_rounds(run, action)
     return _finish(run, action, "model" if answered.values else "user", answered.reasons)
 
 
-def _judged(
+def _judge(
     run: TurnContext, action: AiAsk, outputs: tuple[Output, ...], answered: ModelReply
 ) -> tuple[dict[str, AnswerRefused], Judgement]:
     """Store the valid values of a reply and decide whether the action is done; return the refused values too."""
@@ -154,17 +154,17 @@ def _judged(
 def _is_said(run: TurnContext, action: AiAsk, outputs: tuple[Output, ...], verdict: ModelReply) -> bool:
     """Return whether the text that comes with a verdict will certainly be said."""
     with run.trial():
-        refused, judgement = _judged(run, action, outputs, verdict)
+        refused, judgement = _judge(run, action, outputs, verdict)
     says_own = judgement.policy is not None and judgement.policy.say is not None
     return not refused and not judgement.decision.exit and not says_own
 
 
-def _given_up(run: TurnContext, action: AiAsk, decision: ExitDecision, policy: Policy) -> Outcome:
+def _give_up(run: TurnContext, action: AiAsk, decision: ExitDecision, policy: Policy) -> Outcome:
     """End a question that the user does not answer: write the valid values and follow the policy for that case."""
     if policy.say is not None:
         run.say(run.text(policy.say))
     run.record(Exited(action.id, decision.source, decision.reason))
-    unset = _unset(run, action)
+    unset = _unset_outputs(run, action)
     _write(run, action.outputs, "user")
     for output in unset:
         _default_or_warn(run, output, decision.reason)
@@ -174,7 +174,7 @@ def _given_up(run: TurnContext, action: AiAsk, decision: ExitDecision, policy: P
     return outcome
 
 
-def typed(run: TurnContext, outputs: tuple[Output, ...], answered: ModelReply) -> Mapping[str, object]:
+def parse_model_values(run: TurnContext, outputs: tuple[Output, ...], answered: ModelReply) -> Mapping[str, object]:
     """Return the model's values; a text given for a typed output is parsed."""
     values: dict[str, object] = {}
     for output in outputs:
@@ -209,7 +209,7 @@ async def ai_think(run: TurnContext, action: AiThink) -> Outcome:
     outputs = expected_outputs(run, action)
     answered = await _complete(run, action, "think", action.task, outputs=outputs)
     _take(run, action.outputs, outputs, answered)
-    for output in _unset(run, action):
+    for output in _unset_outputs(run, action):
         reason = answered.reasons.get(output.get, "the model gave no usable value")
         _default_or_warn(run, output, reason)
     return _finish(run, action, "model")
@@ -289,7 +289,7 @@ def _take(
     for each in listed:
         records.take_list(run, each, answered.values.get(each.tolist))
     before = dict(run.progress.values) if listed else {}
-    refused = _keep(run, outputs, typed(run, outputs, answered))
+    refused = _keep(run, outputs, parse_model_values(run, outputs, answered))
     for each in listed:
         records.take_fields(run, each, before)
     return refused
@@ -339,7 +339,7 @@ def _finish(
     run: TurnContext, action: Ask | AiAsk | AiThink, source: Source, reasons: Mapping[str, str] | None = None
 ) -> Outcome:
     """Write the values, then the variables computed from them; `reasons` say why a value is missing."""
-    unset = () if isinstance(action, AiThink) else _unset(run, action)
+    unset = () if isinstance(action, AiThink) else _unset_outputs(run, action)
     _write(run, action.outputs, source)
     for output in unset:
         _default_or_warn(run, output, (reasons or {}).get(output.get, "the reply did not give it"))
@@ -358,10 +358,10 @@ def _write(run: TurnContext, items: Iterable[OutputItem], source: Source) -> Non
                 if found := records.list_of(values, item):
                     known = run.scopes.find(item.tolist)
                     before = known[1] if known is not None and isinstance(known[1], list) else []
-                    run.assign(item.tolist, records.extended(before, found, item), source)
+                    run.assign(item.tolist, records.extend(before, found, item), source)
 
 
-def _unset(run: TurnContext, action: Ask | AiAsk | AiThink) -> tuple[Output, ...]:
+def _unset_outputs(run: TurnContext, action: Ask | AiAsk | AiThink) -> tuple[Output, ...]:
     """Return the outputs that got no value; fields of records are not included."""
     values = run.progress.values
     return tuple(item for item in outputs_of(run, action) if isinstance(item, Output) and item.get not in values)
@@ -374,9 +374,9 @@ def _default_or_warn(run: TurnContext, output: Output, reason: str) -> None:
         run.warn_missing(output.get, reason)
 
 
-def _exhausted(run: TurnContext, action: Ask | AiAsk) -> Outcome:
+def _end_rounds(run: TurnContext, action: Ask | AiAsk) -> Outcome:
     """End a question whose rounds are used up: write the valid values and follow the policy."""
-    unset = _unset(run, action)
+    unset = _unset_outputs(run, action)
     _write(run, action.outputs, "user")
     for output in unset:
         if action.on_fail.then.policy == "default":

@@ -133,7 +133,7 @@ def _parameter(
 
 def leave_skill(run: TurnContext, action: Call, frame: Frame) -> CallSkill | None:
     """Assign what a skill returns, after its frame is removed; return the next call if items are left."""
-    returned = _returned(run, action, frame)
+    returned = _results(run, action, frame)
     if frame.items is None or action.loop is None:
         for variable, value in returned.items():
             run.assign(variable, value, "script")
@@ -147,7 +147,7 @@ def leave_skill(run: TurnContext, action: Call, frame: Frame) -> CallSkill | Non
     return None
 
 
-def _returned(run: TurnContext, action: Call, frame: Frame) -> dict[str, Value]:
+def _results(run: TurnContext, action: Call, frame: Frame) -> dict[str, Value]:
     """Return the values of the variables that store results; one without a result is left out."""
     found = {name: frame.cells[name].value for name in run.program.skills[action.skill].returns if name in frame.cells}
     whole: dict[str, Value] = {variable: found for variable, name in action.output.items() if not name}

@@ -3,7 +3,7 @@ rounds are used up.
 """
 
 from runtime.actions.outcomes import DONE, Outcome, Waits, give_up
-from runtime.actions.statements import acknowledged
+from runtime.actions.statements import wait_acknowledgement
 from runtime.answers.reply_values import is_blank
 from runtime.state.events import Exited
 from runtime.state.ports import ModelReply
@@ -35,7 +35,7 @@ async def ai_say(run: TurnContext, action: AiSay, reply: str | None = None) -> O
     if decision.exit:
         run.record(Exited(action.id, "model", answered.exit_reason))
         return DONE
-    outcome = acknowledged(run, action)
+    outcome = wait_acknowledgement(run, action)
     return Waits(Wait("acknowledge")) if run.progress.round < action.utterances and outcome is DONE else outcome
 
 

@@ -94,19 +94,23 @@ def _offers(run: TurnContext, action: Choose, *, only_open: bool = False) -> Ite
     """Yield the choices with different keys; `only_open`: only those whose `when` is true."""
     seen = set[str]()
     for item in action.choices:
-        found = _listed(run, item, only_open) if isinstance(item, ListedChoices) else _fixed(run, item, only_open)
+        found = (
+            _offer_listed(run, item, only_open)
+            if isinstance(item, ListedChoices)
+            else _offer_fixed(run, item, only_open)
+        )
         for offer in found:
             if offer.choice.key not in seen:
                 seen.add(offer.choice.key)
                 yield offer
 
 
-def _fixed(run: TurnContext, item: ChoiceItem, only_open: bool) -> Iterator[Offer]:
+def _offer_fixed(run: TurnContext, item: ChoiceItem, only_open: bool) -> Iterator[Offer]:
     if not only_open or run.holds(item.when):
         yield Offer(Choice(item.key, run.text(item.text)), _value(item), item.once, bool(item.actions))
 
 
-def _listed(run: TurnContext, item: ListedChoices, only_open: bool) -> Iterator[Offer]:
+def _offer_listed(run: TurnContext, item: ListedChoices, only_open: bool) -> Iterator[Offer]:
     for each in items_of(run, item.loop)[:CHOICES_MAX]:
         names = {item.loop.name: each}
         if only_open and not run.holds(item.when, names):

@@ -49,7 +49,7 @@ AWAITED: Mapping[type[Action], Callable[[TurnContext, Any], Awaitable[Outcome]]]
 
 async def enter(run: TurnContext, action: Action, *, asks: bool = False) -> Outcome:
     """Begin an action; a question that has expired is not put; unless it `asks`, one whose answer is known neither."""
-    passed_over = _passed_over(run, action, asks=asks)
+    passed_over = _pass_over(run, action, asks=asks)
     if passed_over is not None:
         return passed_over
     at_once = AT_ONCE.get(type(action))
@@ -62,7 +62,7 @@ async def enter(run: TurnContext, action: Action, *, asks: bool = False) -> Outc
     return await AWAITED[type(action)](run, action)
 
 
-def _passed_over(run: TurnContext, action: Action, *, asks: bool) -> Outcome | None:
+def _pass_over(run: TurnContext, action: Action, *, asks: bool) -> Outcome | None:
     """Return the outcome of a question that is not put; None for one that is, and for other actions."""
     if (
         not asks

@@ -11,13 +11,13 @@ import msgspec
 from runtime.actions import ask, form_answers
 from runtime.actions.form_answers import FieldFault, label_of
 from runtime.actions.outcomes import DONE, Outcome, Waits, after_failure
-from runtime.actions.outputs import offered, with_values
+from runtime.actions.outputs import present_choices, with_values
 from runtime.answers.reply_values import AnswerRefused, is_blank
 from runtime.state.form_view import RenderedColumn, RenderedField, RenderedForm
 from runtime.state.state import Wait
 from runtime.turn.context import ActionFailed, TurnContext
 from runtime.turn.model_requests import complete
-from scripts.expressions.values import Value, ValueRefused, bounded, is_given, shorten
+from scripts.expressions.values import Value, ValueRefused, is_given, shorten, to_value
 from scripts.model.actions import Form, rounds_of
 from scripts.model.base import Expression
 from scripts.model.script import FormDefinition, FormField, as_output, kind_of
@@ -45,14 +45,14 @@ async def answer_form(run: TurnContext, action: Form, reply: str, sent: Mapping[
     errors = _keep(run, fields, found)
     missing = [field for field in _missing(run, fields) if field.name not in errors]
     if sent is None and missing and not errors:
-        errors = await _extracted(run, action, fields, missing, reply)
+        errors = await _extract(run, action, fields, missing, reply)
         missing = [field for field in _missing(run, fields) if field.name not in errors]
     if not errors and not missing and (found or sent is not None or run.progress.values != before):
         return _finish(run, action, fields)
     errors |= dict.fromkeys((field.name for field in missing), run.phrase("required"))
     run.progress.errors = errors
     if run.progress.round >= rounds_of(action):
-        return _exhausted(run, action, fields)
+        return _end_rounds(run, action, fields)
     run.progress.complaint = _complaint(run, action, fields, missing)
     return _show(run, action, run.progress.complaint)
 
@@ -89,7 +89,7 @@ def form_of(run: TurnContext, action: Form) -> FormDefinition:
 def _with_values(run: TurnContext, field: FormField) -> FormField:
     """Return a field with its present limits and default; a default that the field refuses is none, with a warning."""
     output = with_values(run, msgspec.structs.replace(as_output(field), choice_list=()))
-    choices = offered(run, field.choice_list)
+    choices = present_choices(run, field.choice_list)
     now = msgspec.structs.replace(
         field,
         type=field.type if choices or field.type != "choice" else "text",
@@ -111,7 +111,7 @@ def _with_values(run: TurnContext, field: FormField) -> FormField:
 # -- values -----------------------------------------------------------------------------------------------------------
 
 
-def _shown(run: TurnContext, field: FormField) -> Value:
+def _value_shown(run: TurnContext, field: FormField) -> Value:
     """Return the value shown in a field: the user's, else the variable's if it is valid, else the default."""
     if field.name in run.progress.values:
         return run.progress.values[field.name]
@@ -141,7 +141,7 @@ def _keep(run: TurnContext, fields: tuple[FormField, ...], values: Mapping[str, 
         if field.name not in values:
             continue
         by_itself = msgspec.structs.replace(field, validate=())
-        value = form_answers.accepted(run, by_itself, values[field.name], _whole(run, fields, pending))
+        value = form_answers.accept(run, by_itself, values[field.name], _whole(run, fields, pending))
         if not isinstance(value, FieldFault) and form_answers.unfit(run, field.name, value):
             value = FieldFault(form_answers.words_for(run, field, "invalid"))
         pending.remove(field.name)
@@ -150,15 +150,15 @@ def _keep(run: TurnContext, fields: tuple[FormField, ...], values: Mapping[str, 
             run.progress.values.pop(field.name, None)
         else:
             run.progress.values[field.name] = value
-    return errors | _disproved(run, fields, errors)
+    return errors | _validation_errors(run, fields, errors)
 
 
 def _whole(run: TurnContext, fields: tuple[FormField, ...], without: Collection[str]) -> dict[str, Value]:
-    shown = {field.name: _shown(run, field) for field in fields if field.name not in without}
+    shown = {field.name: _value_shown(run, field) for field in fields if field.name not in without}
     return {name: value for name, value in shown.items() if is_given(value)}
 
 
-def _disproved(run: TurnContext, fields: tuple[FormField, ...], errors: Mapping[str, str]) -> dict[str, str]:
+def _validation_errors(run: TurnContext, fields: tuple[FormField, ...], errors: Mapping[str, str]) -> dict[str, str]:
     """Return the error of each `validate` that fails; one that reads an open field is not evaluated yet."""
     whole = _whole(run, fields, errors)
     still_open = {field.name for field in _missing(run, fields)} | errors.keys()
@@ -173,7 +173,7 @@ def _disproved(run: TurnContext, fields: tuple[FormField, ...], errors: Mapping[
     return found
 
 
-async def _extracted(
+async def _extract(
     run: TurnContext, action: Form, fields: tuple[FormField, ...], missing: list[FormField], reply: str
 ) -> dict[str, str]:
     """Store the values that the model finds in a plain reply for the missing fields; return the errors, by field."""
@@ -182,21 +182,21 @@ async def _extracted(
         return {}
     task = run.wording(run.program.forms[action.sheet].text)
     answered = await complete(run, "extract", action, task, outputs=outputs, reply=reply)
-    found = ask.typed(run, outputs, answered)
+    found = ask.parse_model_values(run, outputs, answered)
     try:
-        values = {name: bounded(value) for name, value in found.items()}
+        values = {name: to_value(value) for name, value in found.items()}
     except ValueRefused:  # the model's values are over the limits; the fields stay missing
         return {}
     return _keep(run, fields, values)
 
 
 def _missing(run: TurnContext, fields: tuple[FormField, ...]) -> list[FormField]:
-    return [field for field in fields if field.required and not form_answers.is_filled(_shown(run, field))]
+    return [field for field in fields if field.required and not form_answers.is_filled(_value_shown(run, field))]
 
 
 def wait_for_form(run: TurnContext, action: Form) -> Wait:
     """Return the wait with its form rendered again: the form, or values that it shows, may have changed."""
-    return Wait("form", form=_rendered(run, form_of(run, action)))
+    return Wait("form", form=_render(run, form_of(run, action)))
 
 
 # -- texts and rendering ----------------------------------------------------------------------------------------------
@@ -225,23 +225,23 @@ def _complaint(run: TurnContext, action: Form, fields: tuple[FormField, ...], mi
     return "\n".join(lines)
 
 
-def _rendered(run: TurnContext, sheet: FormDefinition) -> RenderedForm:
+def _render(run: TurnContext, sheet: FormDefinition) -> RenderedForm:
     return RenderedForm(
         id=sheet.id,
         title=run.text(sheet.title),
-        fields=tuple(_rendered_field(run, field) for field in sheet.fields),
+        fields=tuple(_render_field(run, field) for field in sheet.fields),
         errors=run.progress.errors,
     )
 
 
-def _rendered_field(run: TurnContext, field: FormField) -> RenderedField:
-    columns = tuple(_rendered_column(run, column, constant(column.default)) for column in field.columns)
-    column = _rendered_column(run, field, _shown(run, field))
+def _render_field(run: TurnContext, field: FormField) -> RenderedField:
+    columns = tuple(_render_column(run, column, constant(column.default)) for column in field.columns)
+    column = _render_column(run, field, _value_shown(run, field))
     fields = {name: getattr(column, name) for name in RenderedColumn.__struct_fields__}
     return RenderedField(**fields, computed=field.computed is not None, columns=columns)
 
 
-def _rendered_column(run: TurnContext, field: FormField, value: Value) -> RenderedColumn:
+def _render_column(run: TurnContext, field: FormField, value: Value) -> RenderedColumn:
     return RenderedColumn(
         name=field.name,
         label=label_of(run, field),
@@ -287,14 +287,14 @@ def _compute(run: TurnContext, field: FormField, expression: Expression) -> None
     outcome = form_answers.fitting(run, field, value)
     reason = outcome.reason if isinstance(outcome, AnswerRefused) else form_answers.unfit(run, field.name, outcome)
     if not is_given(value) and not reason:
-        reason = _left_open(run, expression)
+        reason = _missing_reason(run, expression)
     if reason:
         run.warn("value_missing", f"`{field.name}` stays unset: {reason}")
     value = None if reason or isinstance(outcome, AnswerRefused) else outcome
     run.assign(field.name, value, "script", as_output(field))
 
 
-def _left_open(run: TurnContext, expression: Expression) -> str:
+def _missing_reason(run: TurnContext, expression: Expression) -> str:
     """Return which variables of an expression have no value, as a reason; empty if all have one."""
     reads = sorted(expression.compiled.reads)
     found = ((name, run.scopes.find(name)) for name in reads)
@@ -302,13 +302,13 @@ def _left_open(run: TurnContext, expression: Expression) -> str:
     return f"{', '.join(names)} {'has' if len(names) == 1 else 'have'} no value" if names else ""
 
 
-def _exhausted(run: TurnContext, action: Form, fields: tuple[FormField, ...]) -> Outcome:
+def _end_rounds(run: TurnContext, action: Form, fields: tuple[FormField, ...]) -> Outcome:
     """End a form whose rounds are used up: write the valid values and follow the policy."""
     for field in fields:
         defaulted = action.on_fail.then.policy == "default" and field.default is not None
         if field.required and not form_answers.is_filled(run.progress.values.get(field.name, field.name)):
             del run.progress.values[field.name]  # cleared, though it is required
-        if field.name in run.progress.errors and not form_answers.is_filled(_shown(run, field)) and not defaulted:
+        if field.name in run.progress.errors and not form_answers.is_filled(_value_shown(run, field)) and not defaulted:
             run.warn_missing(field.name, "no valid answer within the rounds")
     _finish(run, action, fields)
     return after_failure(run, action)

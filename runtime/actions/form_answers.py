@@ -10,7 +10,14 @@ from msgspec import Struct
 from runtime.answers.choices import match_choice
 from runtime.answers.lists import parse_list
 from runtime.answers.numbers import has_decimal_comma
-from runtime.answers.reply_values import AnswerRefused, checked, choices_of, labelled_parts, parse_answer, read_outputs
+from runtime.answers.reply_values import (
+    AnswerRefused,
+    check_value,
+    choices_of,
+    labelled_parts,
+    parse_answer,
+    read_outputs,
+)
 from runtime.turn.context import TurnContext
 from scripts.expressions.values import Value, ValueRefused, coerce, is_given
 from scripts.model.script import FormField, Locale, as_output, kind_of
@@ -32,7 +39,7 @@ def is_filled(value: Value) -> bool:
     return is_given(value) and value != []
 
 
-def accepted(run: TurnContext, field: FormField, value: Value, others: Mapping[str, Value]) -> Value | FieldFault:
+def accept(run: TurnContext, field: FormField, value: Value, others: Mapping[str, Value]) -> Value | FieldFault:
     """Return the value as the field stores it, None if it is empty, or the fault.
 
     `others` are the values of the whole form, which a `validate` may compare with.
@@ -50,7 +57,7 @@ def accepted(run: TurnContext, field: FormField, value: Value, others: Mapping[s
             value = _several(field, value)
         except ValueRefused:
             return FieldFault(words_for(run, field, "multichoice"))
-    outcome = checked(as_output(field), value, others, run.holds)
+    outcome = check_value(as_output(field), value, others, run.holds)
     if not isinstance(outcome, AnswerRefused):
         return outcome
     if outcome.say is None:
@@ -71,7 +78,7 @@ def unfit(run: TurnContext, name: str, value: Value) -> str:
 
 def fitting(run: TurnContext, field: FormField, value: Value) -> Value | AnswerRefused:
     """Return the value as the field stores it, or the refusal; `validate` is checked for the form as a whole."""
-    return checked(msgspec.structs.replace(as_output(field), validate=()), value, {}, run.holds)
+    return check_value(msgspec.structs.replace(as_output(field), validate=()), value, {}, run.holds)
 
 
 def as_named_output(run: TurnContext, field: FormField) -> Output | None:
@@ -108,7 +115,7 @@ def _rows(run: TurnContext, field: FormField, value: Value, others: Mapping[str,
             continue
         cells: dict[str, Value] = {}
         for column in field.columns:
-            cell = accepted(run, column, row.get(column.name), {**others, **cells})
+            cell = accept(run, column, row.get(column.name), {**others, **cells})
             cell = constant(column.default) if cell is None else cell
             if column.required and not isinstance(cell, FieldFault) and not is_filled(cell):
                 cell = FieldFault(run.phrase("required"))

@@ -20,7 +20,7 @@ def pass_over(run: TurnContext, action: Ask | AiAsk | Choose) -> Outcome | None:
     if not all(_is_known(run, action, name) for name in _names(action)):
         return None
     if action.if_known.policy == "skip":
-        return _done(run, action)
+        return _finish(run, action)
     run.progress.is_confirmation = True
     run.progress.prompt = run.text(action.if_known.confirm)
     return _confirm(run)
@@ -32,7 +32,7 @@ def answer_confirmation(run: TurnContext, action: Ask | AiAsk | Choose, reply: s
         return _confirm(run)
     run.state.progress = None
     is_confirmed = key == YES if key is not None else _agrees(run, reply)
-    return _done(run, action) if is_confirmed else None
+    return _finish(run, action) if is_confirmed else None
 
 
 def _confirm(run: TurnContext) -> Outcome:
@@ -49,7 +49,7 @@ def _agrees(run: TurnContext, reply: str) -> bool:
     return key == YES if key is not None else bool(parse_boolean(reply, run.state.locale))
 
 
-def _done(run: TurnContext, action: Ask | AiAsk | Choose) -> Outcome:
+def _finish(run: TurnContext, action: Ask | AiAsk | Choose) -> Outcome:
     if not isinstance(action, Choose):
         run.assign_computed(action.outputs)
     return DONE

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from runtime.actions.choose import CHOICES_MAX
-from runtime.answers.reply_values import AnswerRefused, checked
+from runtime.answers.reply_values import AnswerRefused, check_value
 from runtime.turn.context import ActionFailed, TurnContext
 from scripts.expressions.values import Value, ValueRefused, coerce, is_given, shorten
 from scripts.model.actions import AiAsk, AiThink, Ask
@@ -21,7 +21,7 @@ def outputs_of(run: TurnContext, action: Ask | AiAsk | AiThink) -> tuple[OutputI
     place = (*run.home(), action.id)
     known = run.program.typed_outputs.get(place)
     if known is None:
-        known = tuple(typed_as_declared(run, item) if isinstance(item, Output) else item for item in action.outputs)
+        known = tuple(with_declared_type(run, item) if isinstance(item, Output) else item for item in action.outputs)
         run.program.typed_outputs[place] = known
         if any(output.expressions for item in known for output in item.questions):
             run.program.computed_outputs.add(place)
@@ -29,7 +29,7 @@ def outputs_of(run: TurnContext, action: Ask | AiAsk | AiThink) -> tuple[OutputI
         return known
     now = run.computed_outputs.get(place)
     if now is None:
-        now = run.computed_outputs[place] = tuple(_evaluated(run, item) for item in known)
+        now = run.computed_outputs[place] = tuple(_evaluate(run, item) for item in known)
     return now
 
 
@@ -41,7 +41,7 @@ def expected_outputs(run: TurnContext, action: Ask | AiAsk | AiThink) -> tuple[O
     return tuple(output for item in outputs_of(run, action) for output in item.questions)
 
 
-def typed_as_declared(run: TurnContext, output: Output) -> Output:
+def with_declared_type(run: TurnContext, output: Output) -> Output:
     """Return an output with its own type, or else with the declared type of its variable."""
     if output.type is not None or output.choice_list:
         return output
@@ -53,7 +53,7 @@ def typed_as_declared(run: TurnContext, output: Output) -> Output:
     return msgspec.structs.replace(output, type=declared.type, choice_list=declared.choices, labels=labels)
 
 
-def _evaluated(run: TurnContext, item: OutputItem) -> OutputItem:
+def _evaluate(run: TurnContext, item: OutputItem) -> OutputItem:
     match item:
         case Output():
             return with_values(run, item)
@@ -74,7 +74,7 @@ def with_limits(run: TurnContext, output: Output) -> Output:
     """Return an output with the present values of its limits and choices; without choices, its value is open."""
     if not output.expressions:
         return output
-    choices = offered(run, output.choice_list)
+    choices = present_choices(run, output.choice_list)
     return msgspec.structs.replace(
         output,
         type=output.type if choices or output.type != "choice" else None,
@@ -84,7 +84,7 @@ def with_limits(run: TurnContext, output: Output) -> Output:
     )
 
 
-def offered(run: TurnContext, choices: tuple[str, ...] | Expression) -> tuple[str, ...]:
+def present_choices(run: TurnContext, choices: tuple[str, ...] | Expression) -> tuple[str, ...]:
     """Return the present choices of a value; an expression that gives no list of texts gives none, with a warning."""
     if not isinstance(choices, Expression):
         return choices
@@ -122,9 +122,9 @@ def check_together(
     evaluated yet.
     """
     if not any(output.validate for output in outputs):
-        return {output.get: checked(output, values.get(output.get), {}, run.holds) for output in outputs}
+        return {output.get: check_value(output, values.get(output.get), {}, run.holds) for output in outputs}
     unvalidated = (msgspec.structs.replace(output, validate=()) for output in outputs)
-    read = {output.get: checked(output, values.get(output.get), {}, run.holds) for output in unvalidated}
+    read = {output.get: check_value(output, values.get(output.get), {}, run.holds) for output in unvalidated}
     typed = {name: each.value if isinstance(each, AnswerRefused) else each for name, each in read.items()}
     together = {**run.progress.values, **{name: value for name, value in typed.items() if is_given(value)}}
     still_open = {output.get for output in outputs} - together.keys()
@@ -132,5 +132,5 @@ def check_together(
     for output in outputs:
         due = tuple(each for each in output.validate if not still_open & each.unless.compiled.reads)
         now = msgspec.structs.replace(output, validate=due)
-        found[output.get] = checked(now, values.get(output.get), together, run.holds)
+        found[output.get] = check_value(now, values.get(output.get), together, run.holds)
     return found

@@ -8,7 +8,7 @@ from runtime.actions.outcomes import DONE, Finish, Jump, Outcome, Waits
 from runtime.state.scopes import WriteRefused
 from runtime.state.state import Wait
 from runtime.turn.context import ActionFailed, TurnContext
-from scripts.expressions.values import Value, bounded
+from scripts.expressions.values import Value, to_value
 from scripts.model.actions import OwnAction, action_type
 from scripts.model.base import Expression, Template, Variable
 from scripts.model.own_actions import action_type_of
@@ -49,7 +49,7 @@ class ActionTurn:
 
     def assign(self, variable: Variable, value: Value) -> None:
         """Set a variable; a value that does not match its declared type fails the turn."""
-        self._run.assign(variable.name, bounded(value), "script")
+        self._run.assign(variable.name, to_value(value), "script")
 
     def emit(self, event: str, data: Mapping[str, Value]) -> None:
         """Send an event to the application."""

@@ -32,10 +32,10 @@ def list_of(values: Mapping[str, Value], item: Records) -> list[Value]:
     known = _complete(values, item)
     if not current or any(_same(current, each) for each in known):
         return known
-    return extended(known, [current], item)
+    return extend(known, [current], item)
 
 
-def extended(known: Iterable[Value], records: Iterable[Value], item: Records) -> list[Value]:
+def extend(known: Iterable[Value], records: Iterable[Value], item: Records) -> list[Value]:
     """Return a list with further records; a record with the key of an earlier one changes the fields of that one."""
     found = list(known)
     for record in records:
@@ -89,7 +89,7 @@ def take_list(run: TurnContext, item: Records, data: object) -> None:
         elif not any(_same(record, each) for each in added):
             added.append(record)
     if earlier or added:
-        values[item.tolist] = extended(earlier, added, item)
+        values[item.tolist] = extend(earlier, added, item)
 
 
 def take_fields(run: TurnContext, item: Records, before: Mapping[str, Value]) -> None:

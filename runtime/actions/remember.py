@@ -2,7 +2,7 @@
 
 from runtime.actions.outcomes import DONE, Outcome
 from runtime.state.events import Remembered
-from runtime.state.recall_types import Recalled, recollections
+from runtime.state.recall_types import RecallResult, recollections
 from runtime.state.scopes import WriteRefused
 from runtime.turn.context import TurnContext
 from scripts.expressions.values import Value
@@ -28,7 +28,7 @@ def remember(run: TurnContext, action: Remember) -> Outcome:
                 trust="conversation" if note.spans else "own",
                 about=about,
                 pinned=action.pinned,
-                metadata={name: _filled(run, value, at) for name, value in action.metadata.items()},
+                metadata={name: _render(run, value, at) for name, value in action.metadata.items()},
             )
         )
     return DONE
@@ -36,7 +36,7 @@ def remember(run: TurnContext, action: Remember) -> Outcome:
 
 async def recall(run: TurnContext, action: Recall) -> Outcome:
     """Search memory and assign the results. Raises MemoryFailed, RecallsExceeded, ActionFailed, LimitExceeded."""
-    filters = _filled(run, dict(action.filters), action.mark("filters")) or None
+    filters = _render(run, dict(action.filters), action.mark("filters")) or None
     search = run.recall_question(
         run.text(action.query), "action", k=action.k, filters=filters, min_score=action.min_score
     )
@@ -48,7 +48,7 @@ async def recall(run: TurnContext, action: Recall) -> Outcome:
     return DONE
 
 
-def _as_declared(run: TurnContext, name: str, recalled: Recalled) -> Value:
+def _as_declared(run: TurnContext, name: str, recalled: RecallResult) -> Value:
     """Return all results for a list, the first for a record, and for any other type the text, or None if empty."""
     declared = run.scopes.declaration(run.scopes.target(name), name)
     found = recollections(recalled)
@@ -61,13 +61,13 @@ def _as_declared(run: TurnContext, name: str, recalled: Recalled) -> Value:
             return found.as_text or None
 
 
-def _filled(run: TurnContext, value: Value, at: Location) -> Value:
+def _render(run: TurnContext, value: Value, at: Location) -> Value:
     """Return a filter or metadata with its templates rendered. Raises ActionFailed."""
 
-    def filled(text: str) -> Value:
+    def render(text: str) -> Value:
         if "{" not in text:
             return text
         source = source_of(text, at)
         return run.text(source) if isinstance(source, Template) else run.value(source)
 
-    return with_texts(value, filled)
+    return with_texts(value, render)

@@ -16,10 +16,10 @@ def say(run: TurnContext, action: Say) -> Outcome:
         run.record(VariantChosen(action.id, index))
     if action.texts:
         run.say(run.text(action.texts[index]))
-    return acknowledged(run, action)
+    return wait_acknowledgement(run, action)
 
 
-def acknowledged(run: TurnContext, action: Say | AiSay | Show) -> Outcome:
+def wait_acknowledgement(run: TurnContext, action: Say | AiSay | Show) -> Outcome:
     """Return the wait after a message, if it must be acknowledged."""
     if action.acknowledge is None:
         return DONE
@@ -39,7 +39,7 @@ def show(run: TurnContext, action: Show) -> Outcome:
     parts = {"image": action.media.image, "url": action.media.url, "caption": action.media.caption}
     media: dict[str, Value] = {key: run.text(part) for key, part in parts.items() if part is not None}
     run.say(str(media.get("caption", "")), {"media": media})
-    return acknowledged(run, action)
+    return wait_acknowledgement(run, action)
 
 
 def assign(run: TurnContext, action: Set) -> Outcome:

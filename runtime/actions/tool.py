@@ -31,7 +31,7 @@ async def call_tool(run: TurnContext, action: CallTool) -> Outcome:
     )
     reply = await use_tool(run, use)
     if reply.failure is not None:
-        return _failed(run, action, reply.failure)
+        return _fail(run, action, reply.failure)
     if action.into is not None:
         store_result(run, action.into, reply.result)
     return DONE
@@ -45,7 +45,7 @@ def _arguments(run: TurnContext, action: CallTool, tool: ToolDefinition) -> dict
     return tool.with_defaults(given)
 
 
-def _failed(run: TurnContext, action: CallTool, failure: ToolFailure) -> Outcome:
+def _fail(run: TurnContext, action: CallTool, failure: ToolFailure) -> Outcome:
     if action.on_fail is None:
         message = f"the tool {action.tool} failed: {failure.message}"
         raise ToolCallFailed(failure.kind, message, retryable=failure.retryable)

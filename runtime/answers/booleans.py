@@ -73,10 +73,10 @@ class _Words:
         if any(self._no_alone.fullmatch(each) for each in (said, rest)):
             return "no"
         if self._no.search(said):
-            return self._negated(rest)
+            return self._read_negation(rest)
         return "yes" if self._yes.match(rest) else None
 
-    def _negated(self, rest: str) -> Says:
+    def _read_negation(self, rest: str) -> Says:
         if self._plain_yes.match(rest) or self._no_then_yes.match(rest):
             return "open"  # "ja nicht"; while "zeker niet" and "claro que no" are a no
         return "no" if self._no.match(rest) or len(rest.split()) <= WORDS_MAX else "open"

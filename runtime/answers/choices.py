@@ -9,12 +9,12 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from runtime.answers.languages import ENGLISH, LANGUAGES, spoken
+from runtime.answers.languages import ENGLISH, LANGUAGES, language_of
 from runtime.answers.languages.language import ChoiceWords, Language
-from runtime.answers.languages.spelling import plain_key, spelled, unaccented
+from runtime.answers.languages.spelling import plain_key, spelling_pattern, strip_accents
 from runtime.answers.numbers import parse_number
 from runtime.state.state import Choice
-from scripts.detectors.words import folded, is_spaced, whole_word
+from scripts.detectors.words import fold, is_spaced, whole_word
 from scripts.model.script import Locale
 
 # -- words of a language ----------------------------------------------------------------------------------------------
@@ -34,7 +34,9 @@ class _Words:
     def __init__(self, own: Language, found: ChoiceWords, english: ChoiceWords) -> None:
         def either(words: Iterable[str], others: Iterable[str]) -> str:
             both = {*words, *(each for each in others if each not in own.collides)}
-            return "|".join(spelled(each, own.digraphs) for each in sorted(both, key=lambda each: (-len(each), each)))
+            return "|".join(
+                spelling_pattern(each, own.digraphs) for each in sorted(both, key=lambda each: (-len(each), each))
+            )
 
         ordinals = {**english.ordinals, **found.ordinals}
         tails = either(found.tails, english.tails)
@@ -92,22 +94,22 @@ def match_choice(text: str, choices: Sequence[Choice | str], locale: Locale = "e
     with a letter of their own (``A. Lyon``) are also picked by the letter, and by the rest.
     """
     offered = [choice if isinstance(choice, Choice) else Choice(choice, choice) for choice in choices]
-    if lettered := _lettered(offered):
+    if lettered := _choices_by_letter(offered):
         found = match_choice(text, list(lettered), locale)
         return None if found is None else next(key for choice, key in lettered.items() if choice.key == found)
-    reply = folded(text[:CHARS_MAX].strip())
+    reply = fold(text[:CHARS_MAX].strip())
     if not reply:
         return None
-    words = _words(spoken(locale).code)
+    words = _words(language_of(locale).code)
     key, is_clear = _pick(_ChoiceReply(reply, offered, words, locale))
     if key is None and is_clear:
-        plain = [Choice(choice.key, unaccented(choice.text)) for choice in offered]
-        if plain != offered or unaccented(reply) != reply:
-            key, _ = _pick(_ChoiceReply(unaccented(reply), plain, words, locale))
+        plain = [Choice(choice.key, strip_accents(choice.text)) for choice in offered]
+        if plain != offered or strip_accents(reply) != reply:
+            key, _ = _pick(_ChoiceReply(strip_accents(reply), plain, words, locale))
     return key
 
 
-def _lettered(choices: Sequence[Choice]) -> dict[Choice, str]:
+def _choices_by_letter(choices: Sequence[Choice]) -> dict[Choice, str]:
     """Return choices whose texts begin with a letter, ``A. Lyon``, as choices with that key; none if one does not."""
     parts = [_LETTERED.fullmatch(each.text) if each.key == each.text else None for each in choices]
     found = {Choice(part[1], part[2]): each.key for part, each in zip(parts, choices, strict=True) if part is not None}
@@ -126,7 +128,7 @@ class _ChoiceReply(Struct, frozen=True):
 
 def _pick(answer: _ChoiceReply) -> tuple[str | None, bool]:
     """Return the key of the one choice that is picked, or None; and whether at most one was meant."""
-    ways: tuple[Callable[[_ChoiceReply], set[str]], ...] = (_exact, _by_position, _mentioned, _part_of)
+    ways: tuple[Callable[[_ChoiceReply], set[str]], ...] = (_exact, _by_position, _find_mentioned, _part_of)
     for way in ways:
         keys = way(answer)
         if keys:
@@ -135,7 +137,7 @@ def _pick(answer: _ChoiceReply) -> tuple[str | None, bool]:
 
 
 def _tight(text: str) -> str:
-    return "".join(char for char in folded(text) if char.isalnum())
+    return "".join(char for char in fold(text) if char.isalnum())
 
 
 def _exact(answer: _ChoiceReply) -> set[str]:
@@ -145,7 +147,7 @@ def _exact(answer: _ChoiceReply) -> set[str]:
             keys = {c.key for c, label in zip(choices, labels, strict=True) if wanted and _tight(label) == wanted}
             if keys:
                 return keys
-    return {choice.key for choice in choices if choice.text.strip() and folded(choice.text) == answer.reply}
+    return {choice.key for choice in choices if choice.text.strip() and fold(choice.text) == answer.reply}
 
 
 def _core(answer: _ChoiceReply) -> str:
@@ -161,7 +163,9 @@ def _core(answer: _ChoiceReply) -> str:
 
 def _by_position(answer: _ChoiceReply) -> set[str]:
     choices, reply = answer.choices, answer.reply
-    ordinals = [match for match in answer.words.ordinal.finditer(reply) if not _negated(answer, reply, match.start())]
+    ordinals = [
+        match for match in answer.words.ordinal.finditer(reply) if not _is_negated(answer, reply, match.start())
+    ]
     by_order = {_at(_ordinal(match, answer.words), choices) for match in ordinals} - {""}
     core = _core(answer)
     is_short = len(core) <= CORE_CHARS_MAX and not re.search(r"[^\w.]", core)
@@ -188,10 +192,10 @@ def _at(position: int, choices: Sequence[Choice]) -> str:
     return choices[position - 1].key if 1 <= position <= len(choices) else ""
 
 
-def _mentioned(answer: _ChoiceReply) -> set[str]:
+def _find_mentioned(answer: _ChoiceReply) -> set[str]:
     """Return the choices named anywhere in the reply, longest first so that 非常好 does not also name 好."""
     labels = {
-        (folded(label), c.key)
+        (fold(label), c.key)
         for c in answer.choices
         for label in (c.text, c.key)
         if len(label) > 1 or not is_spaced(label)
@@ -200,7 +204,7 @@ def _mentioned(answer: _ChoiceReply) -> set[str]:
     keys: set[str] = set()
     for label, key in sorted(labels, key=lambda pair: (-len(pair[0]), pair)):
         found = [match for match in whole_word(label).finditer(reply) if label]
-        if any(not _negated(answer, reply, match.start()) for match in found):
+        if any(not _is_negated(answer, reply, match.start()) for match in found):
             keys.add(key)
         for match in found:
             reply = reply[: match.start()] + "\0" * len(match[0]) + reply[match.end() :]
@@ -214,13 +218,13 @@ def _part_of(answer: _ChoiceReply) -> set[str]:
         return set()
     keys = set()
     for choice in answer.choices:
-        text = folded(choice.text)
+        text = fold(choice.text)
         found = whole_word(wanted).search(text)
-        if found and (answer.words.negation.search(wanted) or not _negated(answer, text, found.start())):
+        if found and (answer.words.negation.search(wanted) or not _is_negated(answer, text, found.start())):
             keys.add(choice.key)
     return keys
 
 
-def _negated(answer: _ChoiceReply, text: str, at: int) -> bool:
+def _is_negated(answer: _ChoiceReply, text: str, at: int) -> bool:
     ends = [match.end() for match in answer.words.clause_end.finditer(text, 0, at)]
     return answer.words.negation.search(text, ends[-1] if ends else 0, at) is not None

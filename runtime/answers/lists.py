@@ -3,7 +3,7 @@
 import re
 from functools import lru_cache
 
-from runtime.answers.languages import ENGLISH, LANGUAGES, also_english, spoken
+from runtime.answers.languages import ENGLISH, LANGUAGES, also_english, language_of
 from runtime.answers.languages.spelling import any_of, fold
 from runtime.answers.numbers import has_decimal_comma
 from scripts.expressions.values import LIST_ITEMS_MAX, TEXT_CHARS_MAX
@@ -20,7 +20,7 @@ def parse_list(text: str, locale: Locale = "en") -> list[str] | None:
     At most LIST_ITEMS_MAX items; the rest is ignored.
     """
     text = text[:TEXT_CHARS_MAX].strip()
-    own = spoken(locale)
+    own = language_of(locale)
     bare = text.rstrip("。.!！")
     if bare in LANGUAGES["zh"].nothing or re.fullmatch(_nothing(own.code), fold(bare)):
         return []

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from runtime.answers.languages import LANGUAGES
 from runtime.answers.languages.language import NumberWords
-from runtime.answers.languages.spelling import any_of, fold, spelled, unaccented
+from runtime.answers.languages.spelling import any_of, fold, spelling_pattern, strip_accents
 
 _TOKEN = re.compile(r"[0-9]+(?:[.,][0-9]+)*|[^\W\d_]+(?:-[^\W\d_]+)*|\S")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
@@ -56,7 +56,7 @@ class Numerals:
         joined = "|".join(map(re.escape, words.joined_half)) or "(?!)"
         no = language.yes_no.no if language.yes_no is not None else ()
         longest_first = sorted(words.scales, key=len, reverse=True)
-        scales = "|".join(spelled(fold(each), language.digraphs) for each in longest_first)
+        scales = "|".join(spelling_pattern(fold(each), language.digraphs) for each in longest_first)
         self._code = code
         self._words = words
         self._articles = tuple(map(fold, words.articles))
@@ -97,8 +97,8 @@ class Numerals:
         return match[0] if whole is None else f"{whole}.5"
 
     def _product(self, match: re.Match[str]) -> str:
-        scales = {unaccented(fold(word)): value for word, value in self._words.scales.items()} | {"k": 1_000}
-        return f"{float(match[1]) * scales[unaccented(match[2])]:.15g}"
+        scales = {strip_accents(fold(word)): value for word, value in self._words.scales.items()} | {"k": 1_000}
+        return f"{float(match[1]) * scales[strip_accents(match[2])]:.15g}"
 
     def _spelled_in_digits(self, text: str) -> str:
         """Return the text with its number words in digits; a number does not extend over a punctuation mark."""
@@ -122,7 +122,7 @@ class Numerals:
         if not run:
             return end
         text = run[0].string
-        tokens = [_respelled(each[0], self._words) for each in run]
+        tokens = [_respell(each[0], self._words) for each in run]
         known = [self._articles[0] if word in self._articles else word for word in tokens]
         counted = [word if self._counts(known, at, words) else NOTHING for at, word in enumerate(known)]
         for found in find_numbers([_Token(each) for each in counted], self._code, threshold=0):
@@ -155,7 +155,7 @@ def small_number(word: str, code: str) -> int | None:
         return int(word)
     words = LANGUAGES[code].numbers
     try:
-        return int(text2num(_respelled(word, words) if words is not None else word, code))
+        return int(text2num(_respell(word, words) if words is not None else word, code))
     except ValueError:
         return None
 
@@ -168,7 +168,7 @@ def english_in_digits(text: str) -> str:
     return written if re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", written) else ""
 
 
-def _respelled(word: str, words: NumberWords) -> str:
+def _respell(word: str, words: NumberWords) -> str:
     for written, known in words.respelled.items():
         if known not in word:
             word = word.replace(written, known)

@@ -143,12 +143,12 @@ def parse_number(text: str, locale: Locale = "en") -> int | float | None:
     folded = with_plain_digits(text[:CHARS_MAX].translate(_FOLD).casefold().strip(), locale)
     plain = number_in(folded)
     if plain is not None:
-        return _settled(plain)
+        return _as_integer(plain)
     try:
         found = set(_numbers(_in_digits(folded, locale)))
     except ValueError:  # including _UnreadableError and WordsUnreadable
         return None
-    return _settled(found.pop()) if len(found) == 1 else None
+    return _as_integer(found.pop()) if len(found) == 1 else None
 
 
 def _in_digits(text: str, locale: Locale) -> str:
@@ -165,7 +165,7 @@ def _in_digits(text: str, locale: Locale) -> str:
     return _words_to_digits(english_in_digits(text) or text, english=False)
 
 
-def _settled(number: int | float) -> int | float | None:
+def _as_integer(number: int | float) -> int | float | None:
     if not math.isfinite(number) or abs(number) > INTEGER_ABS_MAX:
         return None
     return int(number) if number == int(number) else number

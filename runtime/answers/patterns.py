@@ -62,26 +62,26 @@ class Matches:
         if match in self._found:
             return self._found[match]
         if match.pattern in self.given_up:
-            raise PatternGivenUp(worded(match.pattern))
+            raise PatternGivenUp(timeout_message(match.pattern))
         share_s = self._left_s / 2
         try:
-            self._found[match] = self._timed(match, min(share_s, INSTANT_S) if off_loop else share_s)
+            self._found[match] = self._match_within(match, min(share_s, INSTANT_S) if off_loop else share_s)
         except TimeoutError:
             if off_loop and self._left_s / 2 > INSTANT_S:
                 raise MatchWanted(match, self) from None
             self.given_up[match.pattern] = self._current_action()
-            raise PatternGivenUp(worded(match.pattern)) from None
+            raise PatternGivenUp(timeout_message(match.pattern)) from None
         return self._found[match]
 
     async def put(self, match: Match) -> None:
         """Make a match in a thread; a pattern that takes too long is disabled for the turn."""
         action_id = self._current_action()
         try:
-            self._found[match] = await asyncio.to_thread(self._timed, match, self._left_s / 2)
+            self._found[match] = await asyncio.to_thread(self._match_within, match, self._left_s / 2)
         except TimeoutError:
             self.given_up[match.pattern] = action_id
 
-    def _timed(self, match: Match, limit_s: float) -> str | None:
+    def _match_within(self, match: Match, limit_s: float) -> str | None:
         """Return the matching text. Raises TimeoutError. Runs without the GIL if the limit is above `INSTANT_S`."""
         compiled = regex.compile(match.pattern)
         look = compiled.fullmatch if match.whole else compiled.search
@@ -112,7 +112,7 @@ def matching(current_action: Callable[[], str]) -> Iterator[Mapping[str, str]]:
         _of_turn.reset(token)
 
 
-def searched(pattern: str, text: str) -> str | None:
+def search(pattern: str, text: str) -> str | None:
     """Return the match of a pattern in a text. Raises MatchWanted within a turn, PatternGivenUp."""
     return _find(Match(pattern, text, whole=False))
 
@@ -127,7 +127,7 @@ def _find(match: Match) -> str | None:
     return Matches().find(match, off_loop=False) if matches is None else matches.find(match, off_loop=True)
 
 
-def worded(pattern: str) -> str:
+def timeout_message(pattern: str) -> str:
     """Return a message for the script's author that a pattern took too long."""
     shown = pattern if len(pattern) <= PATTERN_CHARS_MAX else f"{pattern[: PATTERN_CHARS_MAX - 1]}…"
     return (

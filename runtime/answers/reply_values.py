@@ -16,11 +16,11 @@ from runtime.answers.booleans import parse_boolean
 from runtime.answers.choices import match_choice
 from runtime.answers.clock_times import is_bare_hour, parse_datetime, parse_time
 from runtime.answers.dates import parse_date
-from runtime.answers.languages import ENGLISH, spoken
-from runtime.answers.languages.spelling import unaccented
+from runtime.answers.languages import ENGLISH, language_of
+from runtime.answers.languages.spelling import strip_accents
 from runtime.answers.lists import parse_list
 from runtime.answers.numbers import parse_number
-from runtime.answers.patterns import PatternGivenUp, is_match, searched
+from runtime.answers.patterns import PatternGivenUp, is_match, search
 from runtime.answers.timezones import parse_timezone
 from runtime.state.state import Choice
 from scripts.expressions.values import (
@@ -28,11 +28,11 @@ from scripts.expressions.values import (
     DeclaredType,
     Value,
     ValueRefused,
-    bounded,
     coerce,
     compare,
     is_given,
     number_in,
+    to_value,
 )
 from scripts.model.base import Expression, Template
 from scripts.model.script import FormField, Locale
@@ -53,7 +53,7 @@ def is_blank(reply: str) -> bool:
     return _UNSEEN.fullmatch(reply) is not None
 
 
-class Parsed(Struct, frozen=True):
+class ParsedReply(Struct, frozen=True):
     """Values by name, and the reasons why the others are missing."""
 
     values: Mapping[str, Value]
@@ -65,7 +65,7 @@ def choices_of(output: Output | FormField) -> tuple[Choice, ...]:
     return tuple(Choice(value, output.labels.get(value, value)) for value in output.choices)
 
 
-def read_outputs(outputs: tuple[Output, ...], reply: str, today: date, locale: Locale) -> Parsed:
+def read_outputs(outputs: tuple[Output, ...], reply: str, today: date, locale: Locale) -> ParsedReply:
     """Return the values of outputs in a reply. A single output gets the value of its type in the whole reply. One of
     several gets the value of its labelled part, the only match of its pattern, or, if no other output has its type, the
     value of that type in the whole reply.
@@ -81,12 +81,12 @@ def read_outputs(outputs: tuple[Output, ...], reply: str, today: date, locale: L
             values[output.get] = value
         else:
             reasons[output.get] = _reason(output, part, whole)
-    return Parsed(values, reasons)
+    return ParsedReply(values, reasons)
 
 
 def read_further(
     outputs: tuple[Output, ...], known: Collection[str], reply: str, today: date, locale: Locale
-) -> Parsed:
+) -> ParsedReply:
     """Return the values in a further reply: missing outputs as in `read_outputs`; a known output changes only by a part
     that names it.
     """
@@ -95,7 +95,7 @@ def read_further(
     missing = tuple(output for output in outputs if output.get not in known)
     known_outputs = tuple(output for output in outputs if output.get in known)
     parsed = read_outputs(missing, reply, today, locale)
-    return Parsed({**parsed.values, **read_labelled(known_outputs, reply, today, locale)}, parsed.reasons)
+    return ParsedReply({**parsed.values, **read_labelled(known_outputs, reply, today, locale)}, parsed.reasons)
 
 
 def read_labelled(outputs: tuple[Output, ...], reply: str, today: date, locale: Locale) -> dict[str, Value]:
@@ -119,7 +119,7 @@ def read_records(fields: tuple[Output, ...], reply: str, today: date, locale: Lo
     reply = reply[:CHARS_MAX]
     starts, seen = [0], set[str]()
     for match in label_at.finditer(reply):
-        label = _folded(match["label"])
+        label = _fold(match["label"])
         if label in seen:
             starts.append(match.start())
             seen.clear()
@@ -169,7 +169,7 @@ def _without_scale(text: str, output: Output) -> str:
 
 def _match(pattern: str, text: str) -> str | None:
     try:
-        return searched(pattern, text.strip())
+        return search(pattern, text.strip())
     except PatternGivenUp:  # the turn records a warning
         return None
 
@@ -189,12 +189,12 @@ def parse_answer(
 ) -> Value:
     """Return the value of the declared type in a reply, or None; for untyped and text, the stripped reply itself."""
     try:
-        return bounded(_parsed(text.strip(), declared, choices, today, locale))
+        return to_value(_parse(text.strip(), declared, choices, today, locale))
     except ValueRefused:
         return None
 
 
-def _parsed(
+def _parse(
     text: str, declared: DeclaredType | None, choices: Sequence[Choice | str], today: date, locale: Locale
 ) -> object:
     match declared:
@@ -258,7 +258,7 @@ def labelled_parts(text: str, labels: Sequence[str], locale: Locale = "en") -> d
         ends = [after.start() for _, after in pairwise(found)] + [len(line)] * bool(found)
         for match, end in zip(found, ends, strict=True):
             value = _value(line[match.end() : end])
-            label = known.get(_folded(match["label"])) or known.get(unaccented(_folded(match["label"])))
+            label = known.get(_fold(match["label"])) or known.get(strip_accents(_fold(match["label"])))
             if value and label is not None:
                 parts[label] = value
     return parts
@@ -267,16 +267,16 @@ def labelled_parts(text: str, labels: Sequence[str], locale: Locale = "en") -> d
 @lru_cache(maxsize=1_000)
 def _labels_at(labels: tuple[str, ...], locale: Locale) -> tuple[re.Pattern[str], Mapping[str, str]]:
     """Return the pattern of some labels, and the labels by their folded spellings, with and without accents."""
-    named = {_folded(label): label for label in reversed(labels) if label.strip("_ \t")}
-    known = {unaccented(folded): label for folded, label in named.items()} | named
+    named = {_fold(label): label for label in reversed(labels) if label.strip("_ \t")}
+    known = {strip_accents(folded): label for folded, label in named.items()} | named
     spelled = "|".join(_pattern(label) for label in sorted(known, key=len, reverse=True))
-    own = spoken(locale)
+    own = language_of(locale)
     before = "|".join(sorted({*own.before_labels, *ENGLISH.before_labels}, key=len, reverse=True))
     says = "|".join(sorted({*own.is_words, *ENGLISH.is_words}, key=len, reverse=True))
     return re.compile(rf"{_BORDER % before}(?P<label>{spelled}){_SAYS % says}", re.IGNORECASE), known
 
 
-def _folded(label: str) -> str:
+def _fold(label: str) -> str:
     return " ".join(label.casefold().replace("_", " ").split())
 
 
@@ -307,14 +307,14 @@ class AnswerRefused(Struct, frozen=True):
     """The value, if it has the type that is wanted; the text may contain it."""
 
 
-def checked(output: Output, value: object, values: Mapping[str, Value], holds: Holds) -> Value | AnswerRefused:
+def check_value(output: Output, value: object, values: Mapping[str, Value], holds: Holds) -> Value | AnswerRefused:
     """Return the value as the output requires it, None if it is empty, or why it is refused.
 
     `holds` evaluates the output's `validate`, which sees the other `values`.
     """
     declared = output.kind
     try:
-        plain = bounded(value)
+        plain = to_value(value)
         if not is_given(plain):
             return None
         if declared is not None:

@@ -64,7 +64,7 @@ class _Grammar:
         other = any_of(between_words(code))
         self._months = _with_digraphs(used.months, digraphs) if used is not None else {}
         self._ordinals = {fold(word): place for word, place in choices.ordinals.items() if place > 0} if choices else {}
-        self._named = _named(used, own, self._ordinals, self._months) if used is not None else ()
+        self._named = _patterns_by_name(used, own, self._ordinals, self._months) if used is not None else ()
         self._negated = re.compile(rf"{any_of(no)} $")
         self._other = re.compile(rf"{_TAKEN},? {other} (?:\w+ )?{names}|{names},? {other} {_TAKEN}")
         self._from_today: _FromToday | None = None
@@ -127,9 +127,9 @@ class _FromToday:
                     shift = timedelta(days=way * count * (7 if self._week.fullmatch(match["unit"]) else 1))
                     text = text[: match.start()] + take(match, today + shift) + text[match.end() :]
         text = self._weekday.sub(lambda match: take(match, self._named_weekday(match, today)), text)
-        return self._day.sub(lambda match: take(match, self._shifted(match, today)), text)
+        return self._day.sub(lambda match: take(match, self._shift(match, today)), text)
 
-    def _shifted(self, match: re.Match[str], today: date) -> date | None:
+    def _shift(self, match: re.Match[str], today: date) -> date | None:
         shift = self._days[plain_key(match[0], self._own.digraphs)]
         return None if shift is None else today + timedelta(days=shift)
 
@@ -146,7 +146,7 @@ class _FromToday:
 _grammar = lru_cache(maxsize=LOCALES_CACHED_MAX)(_Grammar)
 
 
-def _named(
+def _patterns_by_name(
     used: Conventions, own: Language | None, ordinals: Iterable[str], months: Iterable[str]
 ) -> tuple[re.Pattern[str], ...]:
     """Return patterns for a day, a month by name and a year, in each order that occurs in CLDR."""

@@ -7,7 +7,7 @@ from zoneinfo import available_timezones
 from msgspec import Struct
 
 from runtime.answers.languages.cldr import LOCALES_CACHED_MAX, zone_cities
-from runtime.answers.languages.spelling import fold, unaccented, word_pattern
+from runtime.answers.languages.spelling import fold, strip_accents, word_pattern
 from scripts.model.script import Locale
 from scripts.translations.localisation import language
 
@@ -36,7 +36,7 @@ def parse_timezone(text: str, locale: Locale = "en") -> str | None:
     found |= {_at_offset(match) for match in _OFFSET.finditer(folded)}
     if not found:
         cities = _cities(language(locale))
-        found |= {cities.zones[match[0]] for match in cities.pattern.finditer(unaccented(folded))}
+        found |= {cities.zones[match[0]] for match in cities.pattern.finditer(strip_accents(folded))}
     return found.pop() if len(found) == 1 else None
 
 
@@ -63,7 +63,7 @@ def _cities(code: str) -> _Cities:
     """
     every = available_timezones()
     ids = sorted((name for name in every if name.partition("/")[0] in _REGIONS), key=len)
-    zones = {unaccented(fold(city)): zone for zone, city in zone_cities(code) if zone in every}
-    zones |= {unaccented(fold(zone.rpartition("/")[2].replace("_", " "))): zone for zone in ids}
+    zones = {strip_accents(fold(city)): zone for zone, city in zone_cities(code) if zone in every}
+    zones |= {strip_accents(fold(zone.rpartition("/")[2].replace("_", " "))): zone for zone in ids}
     longest_first = sorted(zones, key=lambda city: (-len(city), city))
     return _Cities(zones, re.compile("|".join(map(word_pattern, longest_first))))

@@ -73,19 +73,19 @@ class AgentHistory:
 
     def add_chat_history(self, said: Said | Iterable[Said]) -> None:
         """Add one or several messages; equal messages are not merged. Raises TypeError, ValueRefused."""
-        for each in _listed(said):
+        for each in _as_list(said):
             if self._session is not None:
                 self._session.append_message(each)
             else:
-                self._own.append(_numbered(each, len(self._own) + 1))
+                self._own.append(_with_number(each, len(self._own) + 1))
 
     def set_chat_history(self, said: Said | Iterable[Said]) -> None:
         """Replace the whole history by one or several messages. Raises TypeError, ValueRefused."""
-        messages = _listed(said)
+        messages = _as_list(said)
         if self._session is not None:
             self._session.replace(messages)
         else:
-            self._own = [_numbered(each, number) for number, each in enumerate(messages, 1)]
+            self._own = [_with_number(each, number) for number, each in enumerate(messages, 1)]
 
     def reset_chat_history(self) -> None:
         """Clear the history; an attached conversation retains the messages in its full history."""
@@ -130,11 +130,11 @@ class AgentHistory:
         return texts[0] if self._output_mode == "first" else "\n\n".join(texts)
 
 
-def _listed(said: Said | Iterable[Said]) -> Iterable[Said]:
+def _as_list(said: Said | Iterable[Said]) -> Iterable[Said]:
     return [said] if isinstance(said, Message | Mapping) else said
 
 
-def _numbered(said: Said, number: int) -> Message:
+def _with_number(said: Said, number: int) -> Message:
     return said if isinstance(said, Message) else message_of(said, number)
 
 

@@ -27,12 +27,12 @@ from runtime.context.resize import (
     MemoHandler,
     PolicyHandler,
     ResizeHandler,
-    decided,
+    decide,
     remember_by,
-    resized,
+    resize,
     shown_memo,
 )
-from runtime.context.strategies import counted
+from runtime.context.strategies import count_messages
 from runtime.context.summaries import Remember, remember_with
 from runtime.state.events import Message
 from runtime.state.ports import ModelFailed
@@ -120,7 +120,7 @@ class Conversation:
             made = msgspec.structs.replace(made, number=self._memory.seen + 1)
             self._full.append(made)
             self._current.append(made)
-            self._memory = counted((made,), self._memory)
+            self._memory = count_messages((made,), self._memory)
         return made
 
     def replace(self, messages: Iterable[Message | Mapping[str, object]]) -> None:
@@ -129,7 +129,7 @@ class Conversation:
         numbered = [msgspec.structs.replace(each, number=number) for number, each in enumerate(made, 1)]
         with self._lock:
             self._full, self._current = numbered, list(numbered)
-            self._memory = counted(tuple(numbered), ContextMemory())
+            self._memory = count_messages(tuple(numbered), ContextMemory())
             self._loads += 1
 
     def clear_window(self) -> None:
@@ -147,7 +147,7 @@ class Conversation:
         """
         if force:
             return Decision(force if isinstance(force, str) else "lite", FORCED)
-        return await decided(self._book(), self._settings, self._handlers)
+        return await decide(self._book(), self._settings, self._handlers)
 
     async def async_resize(self, force: bool | str = False) -> Decision | None:
         """Resize the window if necessary, and return the decision.
@@ -185,7 +185,7 @@ class Conversation:
         remember = _in_time(remember_by(self._handlers, self._settings, otherwise), ends_at)
         own = decision.type in self._handlers.resize  # a memo has the same limit, but retains its finished pieces
         async with asyncio.timeout_at(ends_at if own else None):
-            after = await resized(before, decision, self._settings, remember, self._handlers)
+            after = await resize(before, decision, self._settings, remember, self._handlers)
         with self._lock:
             if self._loads != loads:  # another conversation has been loaded
                 return None
@@ -270,11 +270,11 @@ class Conversation:
 
     def to_json(self) -> str:
         """Return the conversation as JSON, without handlers, models and their keys."""
-        return msgspec.json.encode(self._saved()).decode()
+        return msgspec.json.encode(self._save()).decode()
 
     def to_yaml(self, key_path: str = "") -> str:
         """Return the same as YAML, under the keys of a path such as ``payload.session``."""
-        return serialization.to_yaml(self._saved(), key_path)
+        return serialization.to_yaml(self._save(), key_path)
 
     def load_json(self, text: str | bytes | Mapping[str, object]) -> None:
         """Replace the conversation by a saved one; the handlers do not change.
@@ -287,11 +287,11 @@ class Conversation:
         """Do the same from YAML. Raises KeyError if the path does not exist, TypeError, ValueError."""
         self._load(serialization.from_yaml(text, key_path))
 
-    def _saved(self) -> serialization.Saved:
-        return serialization.saved(self.id, self._book(), self._settings)
+    def _save(self) -> serialization.SavedConversation:
+        return serialization.save(self.id, self._book(), self._settings)
 
-    def _load(self, document: serialization.Saved) -> None:
-        book = serialization.restored(document)
+    def _load(self, document: serialization.SavedConversation) -> None:
+        book = serialization.restore(document)
         with self._lock:
             self.id = document.id or self.id
             self._settings = document.settings or ContextSettings(strategy="lite")

@@ -59,7 +59,7 @@ def sentences_of(text: str) -> list[str]:
     return [each if len(each) <= SENTENCE_CHARS_MAX else each[: SENTENCE_CHARS_MAX - 1] + "…" for each in found]
 
 
-def ranked(sentences: Sequence[Sentence]) -> list[float]:
+def rank(sentences: Sequence[Sentence]) -> list[float]:
     """Return how well each sentence represents the others; the ranks sum to about 1."""
     if not sentences:
         return []
@@ -83,11 +83,13 @@ def ranked(sentences: Sequence[Sentence]) -> list[float]:
     return [rank * weight for rank, weight in zip(ranks, weights, strict=True)]
 
 
-def extracted(sentences: Sequence[Sentence], *, chars_max: int, count_max: int = SENTENCES_MAX) -> list[Sentence]:
+def extract_sentences(
+    sentences: Sequence[Sentence], *, chars_max: int, count_max: int = SENTENCES_MAX
+) -> list[Sentence]:
     """Return the most representative sentences, without repetitions, in their original order."""
     sentences = sentences[-SENTENCES_MAX:]
     vectors = _vectors(sentences)
-    ranks = ranked(sentences)
+    ranks = rank(sentences)
     left = chars_max
     selected: list[int] = []
     for place in sorted(range(len(sentences)), key=lambda place: (-ranks[place], -place)):
@@ -185,8 +187,8 @@ def summary_of(messages: Sequence[Message], previous: Value) -> str:
     before = previous if isinstance(previous, str) else ""
     lines = [line for line in before.removeprefix(MARK).strip().splitlines() if line.strip()]
     facts_before = [each for line in lines for each in _facts_before(line)]
-    sentences = [each for message in messages for each in _said(message)]
-    chosen = extracted([*facts_before, *sentences], chars_max=SUMMARY_CHARS_MAX)
+    sentences = [each for message in messages for each in _sentences_of_message(message)]
+    chosen = extract_sentences([*facts_before, *sentences], chars_max=SUMMARY_CHARS_MAX)
     return "\n".join([MARK, *(f"{each.source}{each.text}" for each in chosen)])
 
 
@@ -203,11 +205,11 @@ def memo_of(messages: Sequence[Message], previous: Value) -> dict[str, Value]:
         for text in sentences_of(message.content)
         if len(text) >= _FACT_CHARS_MIN and not _QUESTION.search(text)
     ]
-    chosen = extracted([*facts_before, *sentences], chars_max=FACTS_CHARS_MAX, count_max=FACTS_MAX)
+    chosen = extract_sentences([*facts_before, *sentences], chars_max=FACTS_CHARS_MAX, count_max=FACTS_MAX)
     return {**before, "facts": [each.text for each in chosen], "extract": True}
 
 
-def _said(message: Message) -> list[Sentence]:
+def _sentences_of_message(message: Message) -> list[Sentence]:
     source = f"{_NAMES[message.role]}: "
     weight = _USER_WEIGHT if message.role == "user" else 1.0
     return [Sentence(text, source, weight) for text in sentences_of(message.content)]

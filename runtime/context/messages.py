@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from runtime.state.events import Message
-from scripts.expressions.values import Value, ValueRefused, bounded
+from scripts.expressions.values import Value, ValueRefused, to_value
 
 # -- attachments ------------------------------------------------------------------------------------------------------
 
@@ -33,18 +33,18 @@ def attachments_of(message: Message) -> tuple[dict[str, Value], ...]:
     `ref` is the first of file, url, path, id and name that exists in the part itself or in its member named after its
     type, as in Agently.
     """
-    records = [part for part in _listed(message, PARTS) if isinstance(part, dict)]
-    pictures = [path for path in _listed(message, MEDIA) if isinstance(path, str) and path]
+    records = [part for part in _list_parts(message, PARTS) if isinstance(part, dict)]
+    pictures = [path for path in _list_parts(message, MEDIA) if isinstance(path, str) and path]
     records += [{"type": "image", "path": path} for path in pictures]
-    return tuple(_described(part) for part in records if part.get("type", "text") != "text")
+    return tuple(_describe(part) for part in records if part.get("type", "text") != "text")
 
 
-def _listed(message: Message, name: str) -> list[Value]:
+def _list_parts(message: Message, name: str) -> list[Value]:
     listed = message.metadata.get(name)
     return listed[:PARTS_MAX] if isinstance(listed, list) else []
 
 
-def _described(part: Mapping[str, Value]) -> dict[str, Value]:
+def _describe(part: Mapping[str, Value]) -> dict[str, Value]:
     kind = part["type"]
     inner = part.get(str(kind))
     sources = [part, *([inner] if isinstance(inner, dict) else [])]
@@ -101,7 +101,7 @@ def message_of(data: object, number: int) -> Message:
         raise TypeError(
             f"the content of a message is a text, a record or a list of parts, not {type(content).__name__}"
         )
-    bounded_metadata = bounded(others)
+    bounded_metadata = to_value(others)
     fields = bounded_metadata if isinstance(bounded_metadata, dict) else {}
     return Message(
         number=number,
@@ -145,7 +145,7 @@ def record_of(message: Message) -> dict[str, Value]:
     return {**fields, **({"metadata": dict(message.metadata)} if message.metadata else {})}
 
 
-def adopted(data: object, known: Sequence[Message]) -> tuple[Message, ...]:
+def adopt(data: object, known: Sequence[Message]) -> tuple[Message, ...]:
     """Return the messages that an application supplies to replace known ones: a known message retains its number, any
     other gets the number 0. Raises TypeError.
     """

@@ -11,8 +11,8 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from runtime.context.messages import PARTS, adopted, attachments_of
-from runtime.context.summaries import Remember, remembered
+from runtime.context.messages import PARTS, adopt, attachments_of
+from runtime.context.summaries import Remember, add_memo
 from runtime.context.windows import chars_in, fitting_start, group_start, head_of
 from runtime.state.events import Message
 from runtime.state.state import ContextMemory, LastResize
@@ -72,7 +72,7 @@ class Handlers(Struct, frozen=True):
     """Describes the attachments of a message for the memo; None: by type, address and known properties."""
 
 
-async def settled(result: object) -> object:
+async def await_result(result: object) -> object:
     """Return a handler's result, which may be awaitable."""
     return await result if inspect.isawaitable(result) else result
 
@@ -80,14 +80,14 @@ async def settled(result: object) -> object:
 # -- the policy -------------------------------------------------------------------------------------------------------
 
 
-async def decided(book: Book, settings: ContextSettings, handlers: Handlers) -> Decision | None:
+async def decide(book: Book, settings: ContextSettings, handlers: Handlers) -> Decision | None:
     """Return whether and how the window must be resized.
 
     Raises TypeError or ValueError for an invalid result of a handler.
     """
     if handlers.policy is None:
         return judge(book.current, book.memory, settings)
-    return decision_of(await settled(handlers.policy(book.full, book.current, shown_memo(book.memory), settings)))
+    return decision_of(await await_result(handlers.policy(book.full, book.current, shown_memo(book.memory), settings)))
 
 
 def judge(window: Messages, memory: ContextMemory, settings: ContextSettings) -> Decision | None:
@@ -127,7 +127,7 @@ def decision_of(result: object) -> Decision | None:
 # -- the resize -------------------------------------------------------------------------------------------------------
 
 
-async def resized(
+async def resize(
     book: Book, decision: Decision, settings: ContextSettings, remember: Remember, handlers: Handlers
 ) -> Book:
     """Return the conversation after a resize, or unchanged if the memo could not be made, which is tried again later.
@@ -137,13 +137,13 @@ async def resized(
     handler = handlers.resize.get(decision.type)
     if handler is not None:
         result = handler(book.full, book.current, shown_memo(book.memory), settings)
-        full, current, memo = _three(await settled(result))
-        whole = adopted(full, book.full)
+        full, current, memo = _three(await await_result(result))
+        whole = adopt(full, book.full)
         memory = msgspec.structs.replace(book.memory, memo=memo_without_note(memo))
-        return _noted(Book(whole, adopted(current, whole), memory), decision)
+        return _note(Book(whole, adopt(current, whole), memory), decision)
     if decision.type not in ("lite", "deep"):
         raise KeyError(f"there is no handler for a resize of the type {decision.type!r}")
-    messages_left = pruned(book.current, settings, deep=decision.type == "deep")
+    messages_left = prune(book.current, settings, deep=decision.type == "deep")
     memory = book.memory
     pending = [message for message in book.full if message.number > memory.memo_to]
     staying = {message.number for message in messages_left}
@@ -151,13 +151,13 @@ async def resized(
     # If only the number of messages is exceeded, the memo usually covers the leaving ones already.
     due = decision.reason != TOO_MANY or newest_in(leaving) > memory.memo_to
     if settings.has_memo and pending and due:
-        memory = await remembered(memory, pending, remember, settings.chars_max)
+        memory = await add_memo(memory, pending, remember, settings.chars_max)
         if memory.failed:
             return Book(book.full, book.current, memory)
-    return _noted(Book(book.full, messages_left, memory), decision)
+    return _note(Book(book.full, messages_left, memory), decision)
 
 
-def pruned(window: Messages, settings: ContextSettings, *, deep: bool) -> Messages:
+def prune(window: Messages, settings: ContextSettings, *, deep: bool) -> Messages:
     """Return the newest messages that the limits allow; system messages at the beginning remain.
 
     The newest message always remains; if it alone exceeds the character limit, it is cut.
@@ -195,8 +195,8 @@ def remember_by(handlers: Handlers, settings: ContextSettings, otherwise: Rememb
         return otherwise
 
     async def remember(memo: Memo, messages: Messages) -> Value:
-        found = [each for message in messages for each in await _attached(handlers.attachments, message)]
-        made: object = await settled(handler(memo, messages, tuple(found), settings))
+        found = [each for message in messages for each in await _attach(handlers.attachments, message)]
+        made: object = await await_result(handler(memo, messages, tuple(found), settings))
         if not isinstance(made, dict):
             raise TypeError(f"a memo handler returns a record, not {type(made).__name__}")
         return made
@@ -204,10 +204,10 @@ def remember_by(handlers: Handlers, settings: ContextSettings, otherwise: Rememb
     return remember
 
 
-async def _attached(handler: AttachmentHandler | None, message: Message) -> Sequence[Memo]:
+async def _attach(handler: AttachmentHandler | None, message: Message) -> Sequence[Memo]:
     if handler is None:
         return attachments_of(message)
-    found: object = await settled(handler(message))
+    found: object = await await_result(handler(message))
     if not isinstance(found, list | tuple) or not all(isinstance(each, dict) for each in found):
         raise TypeError("an attachment handler returns a list of records")
     return found
@@ -231,7 +231,7 @@ def newest_in(messages: Sequence[Message]) -> int:
     return max((message.number for message in messages), default=0)
 
 
-def _noted(book: Book, decision: Decision) -> Book:
+def _note(book: Book, decision: Decision) -> Book:
     memory = book.memory
     note = LastResize(decision.type, memory.turns, decision.reason)
     to = max(newest_in(book.full), memory.resized_to)

@@ -19,7 +19,7 @@ from runtime.context.windows import group_start, head_of, without_orphan
 from runtime.state.events import HISTORY_MAX, Message
 from runtime.state.state import ContextMemory, State
 from scripts.model.actions import Action, Chat
-from scripts.model.context_strategies import GROUP, ContextSettings, SettingsInvalid, checked, settings_of
+from scripts.model.context_strategies import GROUP, ContextSettings, SettingsInvalid, check_settings, settings_of
 from scripts.model.script import Script, all_actions
 
 # -- creation ---------------------------------------------------------------------------------------------------------
@@ -53,7 +53,7 @@ def strategy_of(
     if always is not None:
         return always(settings, handlers)
     factories = own_strategies() if factories is None else factories
-    made = factories[checked(settings, factories).strategy](settings)
+    made = factories[check_settings(settings, factories).strategy](settings)
     if not isinstance(made, Strategy):
         raise SettingsInvalid(
             f"the package of the context strategy {settings.strategy!r} returns a {type(made).__name__}, "
@@ -65,10 +65,10 @@ def strategy_of(
 @cache
 def own_strategies() -> Mapping[str, Factory]:
     """Return the strategies of installed packages by name, searched once; each is loaded when it is used."""
-    return {each.name: _loaded(each) for each in entry_points(group=GROUP)}
+    return {each.name: _load(each) for each in entry_points(group=GROUP)}
 
 
-def _loaded(entry: EntryPoint) -> Factory:
+def _load(entry: EntryPoint) -> Factory:
     def make(settings: ContextSettings) -> object:
         try:
             factory = entry.load()
@@ -99,7 +99,7 @@ class Contexts(Struct, frozen=True):
     default: ContextSettings | None = None  # if neither session nor script has settings
     handlers: Handlers = Handlers()
 
-    def chosen(self, script: Script, state: State, action: Action | None) -> SelectedStrategy | None:
+    def choose(self, script: Script, state: State, action: Action | None) -> SelectedStrategy | None:
         """Return the session's own strategy, else that of the current action, of the script, of the server. None means
         the newest messages; so does a strategy whose package is not installed any more.
         """
@@ -116,7 +116,7 @@ class Contexts(Struct, frozen=True):
     def messages_max(self, script: Script, state: State) -> int:
         """Return how many of the newest messages must be loaded for all strategies that a session may use."""
         actions = [None, *(each for each in all_actions(script) if isinstance(each, Chat) and each.context is not None)]
-        chosen = [self.chosen(script, state, each) for each in actions]
+        chosen = [self.choose(script, state, each) for each in actions]
         wanted = max((each.strategy.messages_max for each in chosen if each is not None), default=0)
         return min(max(wanted, HISTORY_MAX), MESSAGES_MAX)
 
@@ -141,7 +141,7 @@ def _complete(messages: Sequence[Message]) -> tuple[Message, ...]:
     return (*head, *said[without_orphan(said, 0) :])
 
 
-def shown(chosen: SelectedStrategy | None, messages: Sequence[Message], memory: ContextMemory | None) -> View:
+def view_of(chosen: SelectedStrategy | None, messages: Sequence[Message], memory: ContextMemory | None) -> View:
     """Return the part of the loaded messages that a model sees."""
     memory = memory or ContextMemory()
     if memory.after:

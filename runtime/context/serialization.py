@@ -8,11 +8,11 @@ import msgspec
 import yaml
 from msgspec import Meta, Struct
 
-from runtime.context.messages import adopted, message_of, record_of
+from runtime.context.messages import adopt, message_of, record_of
 from runtime.context.resize import LAST_RESIZE, Book, memo_without_note, newest_in, shown_memo
 from runtime.state.events import Message
 from runtime.state.state import ContextMemory, LastResize, Opener
-from scripts.expressions.values import bounded
+from scripts.expressions.values import to_value
 from scripts.model.context_strategies import ContextSettings, SettingsInvalid, read_settings
 
 FORMAT = 1
@@ -33,7 +33,7 @@ _OTHER_NAMES = {
 """Names in files of Agently, with ours; if a file has both, ours takes precedence."""
 
 
-class Saved(Struct, frozen=True, kw_only=True):
+class SavedConversation(Struct, frozen=True, kw_only=True):
     """A saved conversation, by the names of Agently; of files of other programs only the messages are required."""
 
     format: int = FORMAT
@@ -51,10 +51,10 @@ class Saved(Struct, frozen=True, kw_only=True):
     settings: ContextSettings | None = None
 
 
-def saved(id: str, book: Book, settings: ContextSettings) -> Saved:
+def save(id: str, book: Book, settings: ContextSettings) -> SavedConversation:
     """Return a conversation in its serializable form."""
     memory = book.memory
-    return Saved(
+    return SavedConversation(
         id=id,
         full_chat_history=[record_of(message) for message in book.full],
         current_chat_history=[record_of(message) for message in book.current],
@@ -70,7 +70,7 @@ def saved(id: str, book: Book, settings: ContextSettings) -> Saved:
     )
 
 
-def restored(document: Saved) -> Book:
+def restore(document: SavedConversation) -> Book:
     """Return the conversation of a saved one. Raises TypeError, ValueRefused."""
     full: list[Message] = []
     for record in document.full_chat_history:
@@ -82,7 +82,7 @@ def restored(document: Saved) -> Book:
     seen = newest_in(full)
     turns = sum(message.role == "assistant" for message in full) if document.turns is None else document.turns
     saved_memo = document.memo or {}
-    memo = bounded(memo_without_note(saved_memo))
+    memo = to_value(memo_without_note(saved_memo))
     memory = ContextMemory(
         memo=memo if isinstance(memo, dict) else {},
         memo_to=min(document.memo_cursor, seen),
@@ -102,18 +102,18 @@ def _last_resize(note: object) -> LastResize | None:
     """Return the last resize; None if a file of another program notes only its reason. Raises TypeError."""
     if note is None or (isinstance(note, Mapping) and not {"type", "turn"} <= note.keys()):
         return None
-    return _converted(note, LastResize)
+    return _convert(note, LastResize)
 
 
-def from_json(text: str | bytes | Mapping[str, object]) -> Saved:
+def from_json(text: str | bytes | Mapping[str, object]) -> SavedConversation:
     """Return the saved conversation in JSON or a decoded record. Raises TypeError, ValueError."""
     try:
-        return _checked(msgspec.json.decode(text) if isinstance(text, str | bytes) else text)
+        return _check(msgspec.json.decode(text) if isinstance(text, str | bytes) else text)
     except msgspec.DecodeError as error:
         raise ValueError(f"invalid JSON: {error}") from error
 
 
-def to_yaml(document: Saved, key_path: str = "") -> str:
+def to_yaml(document: SavedConversation, key_path: str = "") -> str:
     """Return a saved conversation as YAML, under the keys of a path."""
     tree: object = msgspec.to_builtins(document)
     for key in reversed(_keys(key_path)):
@@ -121,7 +121,7 @@ def to_yaml(document: Saved, key_path: str = "") -> str:
     return yaml.dump(tree, Dumper=_WithoutAliases, allow_unicode=True, sort_keys=False)
 
 
-def from_yaml(text: str | bytes, key_path: str = "") -> Saved:
+def from_yaml(text: str | bytes, key_path: str = "") -> SavedConversation:
     """Return the saved conversation in YAML, under the keys of a path. Raises KeyError, TypeError, ValueError."""
     try:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.CSafeLoader)):
@@ -135,7 +135,7 @@ def from_yaml(text: str | bytes, key_path: str = "") -> Saved:
         if key not in tree:
             raise KeyError(f"the path {key_path!r} does not exist: there is no {key!r}")
         tree = tree[key]
-    return _checked(tree)
+    return _check(tree)
 
 
 class _WithoutAliases(yaml.SafeDumper):
@@ -157,13 +157,13 @@ def _keys(key_path: str) -> list[str]:
     return key_path.split(".") if key_path else []
 
 
-def _checked(tree: object) -> Saved:
+def _check(tree: object) -> SavedConversation:
     if not isinstance(tree, Mapping):
         raise TypeError(f"a saved conversation is a record, not {type(tree).__name__}")
     named = {**{_OTHER_NAMES.get(str(name), name): value for name, value in tree.items()}, **tree}
     if isinstance(settings := named.get("settings"), Mapping) and "strategy" not in settings:
         named["settings"] = _foreign_settings(settings)
-    read = _converted(named, Saved)
+    read = _convert(named, SavedConversation)
     if read.format > FORMAT:
         raise ValueError(f"the conversation was saved in format {read.format}; the newest supported one is {FORMAT}")
     return read
@@ -181,7 +181,7 @@ def _foreign_settings(settings: Mapping[str, object]) -> ContextSettings | None:
         return None
 
 
-def _converted(tree: object, kind: type[T]) -> T:
+def _convert(tree: object, kind: type[T]) -> T:
     try:
         return msgspec.convert(tree, kind)
     except msgspec.ValidationError as error:
@@ -193,7 +193,7 @@ def _window(records: list[_Record], full: list[Message]) -> tuple[Message, ...]:
     numbers = {message.number for message in full}
     if all(isinstance(record.get("number"), int) for record in records):
         return tuple(message_of(each, each["number"] if each["number"] in numbers else 0) for each in records)
-    return adopted(records, full)
+    return adopt(records, full)
 
 
 # -- settings ---------------------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import msgspec
 
 from runtime.context.ports import Condenser, View
-from runtime.context.resize import Book, Handlers, decided, newest_in, remember_by, resized
-from runtime.context.summaries import remember_with, summed_up
+from runtime.context.resize import Book, Handlers, decide, newest_in, remember_by, resize
+from runtime.context.summaries import remember_with, summarise
 from runtime.context.windows import (
     chars_in,
     fitting_start,
@@ -42,7 +42,7 @@ class _WithoutSummary:
 
     async def follow(self, messages: Sequence[Message], memory: ContextMemory, condense: Condenser) -> ContextMemory:
         """Return the memory with the opener of the conversation."""
-        return _opened(messages, memory, self.messages_max)
+        return _with_opener(messages, memory, self.messages_max)
 
 
 class Buffer(_WithoutSummary):
@@ -98,10 +98,10 @@ class _WithSummary:
         begin = 0 if memory.summary else legal_start(pending, 0, _opener(messages, memory, self.messages_max))
         return View((*head, *pending[begin:]), summary=memory.summary)
 
-    async def _extended(self, memory: ContextMemory, older: Sequence[Message], condense: Condenser) -> ContextMemory:
+    async def _extend(self, memory: ContextMemory, older: Sequence[Message], condense: Condenser) -> ContextMemory:
         if memory.retry_in:
             return msgspec.structs.replace(memory, retry_in=memory.retry_in - 1)
-        return await summed_up(memory, older, condense, self._instruct) if older else memory
+        return await summarise(memory, older, condense, self._instruct) if older else memory
 
 
 class Summary(_WithSummary):
@@ -115,7 +115,7 @@ class Summary(_WithSummary):
         """Return the memory with a summary of all but the last messages."""
         pending = _pending(messages, memory)
         begin = group_start(pending, max(len(pending) - self._keep, 0))
-        return await self._extended(memory, pending[:begin], condense)
+        return await self._extend(memory, pending[:begin], condense)
 
 
 class SummaryBuffer(_WithSummary):
@@ -129,9 +129,9 @@ class SummaryBuffer(_WithSummary):
         """Return the memory; if there were too many tokens, its summary includes the older messages."""
         pending = _pending(messages, memory)
         if sum(map(tokens_in, pending)) <= self._tokens_max:
-            return await self._extended(memory, (), condense)
+            return await self._extend(memory, (), condense)
         begin = group_start(pending, fitting_start(pending, int(self._tokens_max * LOW_WATER), tokens_in))
-        return await self._extended(memory, pending[:begin], condense)
+        return await self._extend(memory, pending[:begin], condense)
 
 
 class Resizing:
@@ -161,27 +161,29 @@ class Resizing:
         The whole conversation that a resize handler returns is ignored, and so are new messages in its window: the
         transcript in the database does not change.
         """
-        memory = counted(messages, memory, self.messages_max)
+        memory = count_messages(messages, memory, self.messages_max)
         if memory.retry_in:
             return msgspec.structs.replace(memory, retry_in=memory.retry_in - 1)
         head, said = _parts(messages, memory)
         book = Book(tuple(messages), (*head, *said), memory)
-        decision = await decided(book, self._settings, self._handlers)
+        decision = await decide(book, self._settings, self._handlers)
         if decision is None:
             return memory
         remember = remember_by(self._handlers, self._settings, remember_with(condense, self._settings.instructions))
-        book = await resized(book, decision, self._settings, remember, self._handlers)
+        book = await resize(book, decision, self._settings, remember, self._handlers)
         numbers = [message.number for message in book.current[len(head_of(book.current)) :] if message.number]
         after = min(numbers) - 1 if numbers else newest_in(messages)
         return msgspec.structs.replace(book.memory, after=max(after, memory.after))
 
 
-def counted(messages: Sequence[Message], memory: ContextMemory, messages_max: int | None = None) -> ContextMemory:
+def count_messages(
+    messages: Sequence[Message], memory: ContextMemory, messages_max: int | None = None
+) -> ContextMemory:
     """Return the memory with the new messages counted; `messages_max` is as in `_opener`, None if all are loaded."""
     since = [message for message in messages if message.number > memory.seen]
     turns = sum(message.role == "assistant" for message in since)
     seen = max(newest_in(since), memory.seen)
-    opened = _opened(messages, memory, messages_max)
+    opened = _with_opener(messages, memory, messages_max)
     return msgspec.structs.replace(opened, seen=seen, turns=memory.turns + turns)
 
 
@@ -202,7 +204,7 @@ def _opener(messages: Sequence[Message], memory: ContextMemory, messages_max: in
     return opener_of(messages, memory)
 
 
-def _opened(messages: Sequence[Message], memory: ContextMemory, messages_max: int | None) -> ContextMemory:
+def _with_opener(messages: Sequence[Message], memory: ContextMemory, messages_max: int | None) -> ContextMemory:
     if memory.opener is not None or not any(message.role in ("user", "assistant") for message in messages):
         return memory
     return msgspec.structs.replace(memory, opener=_opener(messages, memory, messages_max))

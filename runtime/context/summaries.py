@@ -16,7 +16,7 @@ from runtime.context.windows import Cost, tokens_in
 from runtime.state.events import Message
 from runtime.state.ports import ModelFailed
 from runtime.state.state import ContextMemory
-from scripts.expressions.values import Value, ValueRefused, bounded
+from scripts.expressions.values import Value, ValueRefused, to_value
 
 SUMMARY_CHARS_MAX = 8_000
 MEMO_CHARS_MAX = 16_000
@@ -43,7 +43,7 @@ def pieces(messages: Sequence[Message], most: int, cost: Cost) -> Iterator[tuple
         yield tuple(piece)
 
 
-async def summed_up(
+async def summarise(
     memory: ContextMemory, messages: Sequence[Message], condense: Condenser, instruct: str
 ) -> ContextMemory:
     """Return the memory with a summary that also covers these messages, which follow those covered already."""
@@ -60,7 +60,7 @@ async def summed_up(
     return memory
 
 
-async def remembered(
+async def add_memo(
     memory: ContextMemory, messages: Sequence[Message], remember: Remember, chars_max: int
 ) -> ContextMemory:
     """Return the memory with a memo that also covers these messages, which follow those covered already."""
@@ -95,7 +95,7 @@ def memo_of(value: Value) -> Mapping[str, Value]:
     if not isinstance(value, dict):
         raise TypeError(f"a memo is a record, not {type(value).__name__}")
     try:
-        memo = bounded(value)
+        memo = to_value(value)
     except ValueRefused as refused:
         raise ModelFailed(f"the memo cannot be stored: {refused}") from refused
     length = longest_in(memo)

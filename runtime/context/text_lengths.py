@@ -42,7 +42,7 @@ CUT = "(… cut …)"  # the prompts explain it to models
 CHARS_MIN = 40  # the shortest length to which texts, lists and records are cut
 
 
-def fitted(worded: Callable[[int], str], chars_max: int, tokens_max: int) -> str:
+def fit(worded: Callable[[int], str], chars_max: int, tokens_max: int) -> str:
     """Return the longest wording within the token limit, made with the largest text length; else the shortest one."""
     whole = worded(chars_max)
     if tokens_of(whole) <= tokens_max or chars_max <= CHARS_MIN:

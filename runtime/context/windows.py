@@ -61,7 +61,7 @@ def legal_start(messages: Sequence[Message], begin: int, opener: Opener) -> int:
 def newest_exchanges(messages: Sequence[Message], k: int, opener: Opener) -> int:
     """Return the index where the last k whole exchanges begin; an unanswered message after them does not count."""
     starts = _starts(messages, opener, 0)
-    if starts and not _answered(messages[starts[-1] :], opener):
+    if starts and not _has_answer(messages[starts[-1] :], opener):
         k += 1
     return starts[-k] if len(starts) >= k else legal_start(messages, 0, opener)
 
@@ -135,5 +135,5 @@ def _starts(messages: Sequence[Message], opener: Opener, begin: int) -> list[int
     return found
 
 
-def _answered(exchange: Sequence[Message], opener: Opener) -> bool:
+def _has_answer(exchange: Sequence[Message], opener: Opener) -> bool:
     return any(message.role in ("user", "assistant") and message.role != opener for message in exchange)

@@ -1,11 +1,11 @@
 """Capture of `auto` variables: their values are read from every user message, whatever question is open."""
 
-from runtime.answers.reply_values import AnswerRefused, checked, read_labelled
+from runtime.answers.reply_values import AnswerRefused, check_value, read_labelled
 from runtime.state.ports import ModelFailed
 from runtime.turn.calls import BudgetExceeded
 from runtime.turn.context import TurnContext
 from runtime.turn.model_requests import complete
-from scripts.expressions.expressions import Rendered
+from scripts.expressions.expressions import Evaluation
 from scripts.expressions.values import is_given
 from scripts.model.actions import Action, AiAsk, Ask, Choose, Form
 from scripts.model.variables import Output
@@ -28,11 +28,11 @@ async def capture(run: TurnContext, action: Action, said: str) -> None:
     others = tuple(output for output in outputs if output.get not in values)
     if others:
         try:
-            values |= (await complete(run, "extract", action, Rendered(""), outputs=others, reply=said)).values
+            values |= (await complete(run, "extract", action, Evaluation(""), outputs=others, reply=said)).values
         except (ModelFailed, BudgetExceeded) as failed:
             run.warn("auto_failed", str(failed))
     for output in outputs:
-        value = checked(output, values.get(output.get), run.progress.values, run.holds)
+        value = check_value(output, values.get(output.get), run.progress.values, run.holds)
         if not isinstance(value, AnswerRefused) and is_given(value):
             run.assign(output.get, value, "user", output)
 

@@ -11,7 +11,7 @@ from runtime.actions.outcomes import DONE, CallSkill, Enter, Finish, Jump, Outco
 from runtime.state import events
 from runtime.state.events import EndedBy
 from runtime.state.program import Place
-from runtime.state.state import Frame, Held
+from runtime.state.state import Frame, SuspendedAction
 from runtime.turn.context import LimitExceeded, TurnContext
 from scripts.model.actions import ON_FAIL, Action, Asking, Call, CallTool
 from scripts.model.script import Phase, Scope, Topic
@@ -78,7 +78,7 @@ class Cursor:
             self._count_visit(frame.interrupt.removeprefix(":"))
             self._initialise("topic", answering.declare)
 
-    def leave_interrupt(self) -> Held:
+    def leave_interrupt(self) -> SuspendedAction:
         """Leave the current interrupt and all blocks in it; return the wait that it suspended."""
         while True:
             frame = self._leave_block()

@@ -59,7 +59,7 @@ async def of_user(run: TurnContext) -> Reaction:
     """Run the detectors on the newest user message; the messages they add belong to the turn."""
     said = run.history()[-1]
     found = await _look(run, said, "user")
-    seen = _seen(found, said)
+    seen = _records_of(found, said)
     finish: Finish | None = None
     for detector, each in found:
         ended = _act(run, detector, each, said)
@@ -98,7 +98,7 @@ class Detection:
     async def _at(self, said: Message) -> Finish | None:
         run = self._run
         found = await _look(run, said, "assistant", self._acted)
-        text = _replacement(run, found, _seen(found, said))
+        text = _replacement(run, found, _records_of(found, said))
         if text is not None:
             said = run.withhold(said, text)  # from here on the original is hidden, also from detectors
             found = [(detector, structs.replace(each, words=())) for detector, each in found]
@@ -172,8 +172,8 @@ async def _model_findings(
         return {}
     try:
         async with until(asyncio.get_running_loop().time() + MODEL_S):
-            answered = (await detect(run, said, {each.id: _watched(each) for each in detectors})).detected
-        verdicts = {each.id: _clamped(answered.get(each.id, Verdict(0.0))) for each in detectors}
+            answered = (await detect(run, said, {each.id: _question_for(each) for each in detectors})).detected
+        verdicts = {each.id: _clamp(answered.get(each.id, Verdict(0.0))) for each in detectors}
     except (ModelFailed, LimitExceeded, BudgetExceeded, TimeoutError) as error:
         run.warn("detectors_failed", str(error) or f"the model took longer than {MODEL_S:g} s")
         verdicts = {each.id: _previous(run, each) for each in detectors}
@@ -188,14 +188,14 @@ async def _model_findings(
     return found
 
 
-def _watched(detector: Detector) -> DetectorQuestion:
+def _question_for(detector: Detector) -> DetectorQuestion:
     patterns = [f"{each.id}: {each.define}" for each in detector.patterns if each.define]
     labels = [*(rule.label for rule in detector.rules), *(each.id for each in detector.patterns)]
     define = "\n".join([detector.define, *(line for line in patterns if line not in detector.define)]).strip()
     return DetectorQuestion(define, tuple(dict.fromkeys(label for label in labels if label)))
 
 
-def _clamped(verdict: Verdict) -> Verdict:
+def _clamp(verdict: Verdict) -> Verdict:
     """Return a verdict clamped to its bounds: a finite score from 0 to 1, and a label of at most 200 characters."""
     score = verdict.score if math.isfinite(verdict.score) else 0.0
     return Verdict(min(max(score, 0.0), 1.0), verdict.label[:200])
@@ -226,7 +226,7 @@ def _by_model(detector: Detector, verdict: Verdict, measured: tuple[Estimate, ..
 # -- acting -----------------------------------------------------------------------------------------------------------
 
 
-def _seen(found: _Found, said: Message) -> dict[str, dict[str, Value]]:
+def _records_of(found: _Found, said: Message) -> dict[str, dict[str, Value]]:
     return {detector.id: _record(detector, each, said) for detector, each in found}
 
 

@@ -30,7 +30,7 @@ from runtime.actions.outcomes import (
     Waits,
     outcome_after,
 )
-from runtime.answers.patterns import MatchWanted, matching, worded
+from runtime.answers.patterns import MatchWanted, matching, timeout_message
 from runtime.engine import auto_capture, detection, interrupts, interventions, repairs, timer_turns
 from runtime.engine.cursor import Cursor
 from runtime.engine.inline_actions import run_out
@@ -39,7 +39,7 @@ from runtime.state.events import Event, Message, VariableChanged
 from runtime.state.ports import MemoryFailed, ModelFailed
 from runtime.state.program import PlaceLost, Program
 from runtime.state.scopes import WriteRefused
-from runtime.state.state import Cell, Frame, Held, State, Wait, copy_of, encode, own_copy
+from runtime.state.state import Cell, Frame, State, SuspendedAction, Wait, copy_of, encode, own_copy
 from runtime.state.tool_ports import ToolCallFailed, ToolCallInterrupted
 from runtime.timers.timers import Timer, pending_timers
 from runtime.turn import context_upkeep, timing
@@ -128,7 +128,7 @@ async def run_turn(
 
     `global_cells` are the user's current global variables (None: those in the state).
     """
-    content, turn_s = inputs.accepted(state, turn_input), environment.limits.turn_s
+    content, turn_s = inputs.accept(state, turn_input), environment.limits.turn_s
     ends_at = asyncio.get_running_loop().time() + turn_s
     calls_end_at = ends_at - min(AFTER_CALLS_S, turn_s * AFTER_CALLS_PART)
 
@@ -219,7 +219,7 @@ class _Engine:
         """
         run = self.run
         for pattern, action_id in given_up.items():
-            run.record(events.Warned("pattern_given_up", worded(pattern), action_id))
+            run.record(events.Warned("pattern_given_up", timeout_message(pattern), action_id))
         saved, bytes_max = encode(run.state), run.limits.state_bytes_max
         if len(saved) > bytes_max:
             raise LimitExceeded(f"the session's variables would take {len(saved):,} bytes; the limit is {bytes_max:,}")
@@ -258,9 +258,9 @@ class _Engine:
         """Return the session's current action, or None if the conversation is over or has not begun."""
         return self._cursor.current() if self._state.status == "active" and self._state.frames else None
 
-    async def _apply(self, turn_input: inputs.Input | inputs.Moved, content: str) -> None:
+    async def _apply(self, turn_input: inputs.Input | inputs.MigrationInput, content: str) -> None:
         """Start the session, apply a migration to it, or pass the reply to the action that waits."""
-        if isinstance(turn_input, inputs.Moved):
+        if isinstance(turn_input, inputs.MigrationInput):
             self._move(turn_input)
         elif isinstance(turn_input, inputs.Start):
             self._start()
@@ -310,7 +310,7 @@ class _Engine:
             self.run.assign_in(scope, name, value, "api")
         self._cursor.to_first_phase()
 
-    def _move(self, moved: inputs.Moved) -> None:
+    def _move(self, moved: inputs.MigrationInput) -> None:
         """Apply a migration to the session; a topic that must restart is left and entered again."""
         for body in moved.account:
             self.run.record(body)
@@ -358,8 +358,8 @@ class _Engine:
     async def _resume(self, turn_input: inputs.Input, content: str) -> None:
         state, program = self._state, self.run.program
         action = self._cursor.current()
-        metadata: dict[str, Value] = {"choice": turn_input.choice} if isinstance(turn_input, inputs.Chosen) else {}
-        metadata |= {"form": dict(turn_input.values)} if isinstance(turn_input, inputs.Filled) else {}
+        metadata: dict[str, Value] = {"choice": turn_input.choice} if isinstance(turn_input, inputs.ChoiceInput) else {}
+        metadata |= {"form": dict(turn_input.values)} if isinstance(turn_input, inputs.FormInput) else {}
         self.run.hear(content, metadata)
         if state.operator:
             return  # this person answers
@@ -377,19 +377,19 @@ class _Engine:
             return
         if wait is not None and program.has_auto_variables and isinstance(turn_input, inputs.Reply):
             await auto_capture.capture(self.run, action, content)
-        await self._carry_out(action, wait or Wait("text"), self._answered(action, wait, turn_input, content, reaction))
+        await self._carry_out(action, wait or Wait("text"), self._answer(action, wait, turn_input, content, reaction))
 
-    async def _answered(
+    async def _answer(
         self, action: Action, wait: Wait | None, turn_input: inputs.Input, content: str, reaction: detection.Reaction
     ) -> Outcome | None:
         """Return the outcome of a reply, or None if it was no answer and its interrupt or repair has been handled."""
         script = self.run.program.script
-        picked = turn_input.choice if isinstance(turn_input, inputs.Chosen) else None
-        sent = turn_input.values if isinstance(turn_input, inputs.Filled) else None
+        picked = turn_input.choice if isinstance(turn_input, inputs.ChoiceInput) else None
+        sent = turn_input.values if isinstance(turn_input, inputs.FormInput) else None
         answer = partial(resume, self.run, action, wait, content, picked, sent)
         if wait is not None and (script.interrupts or script.repairs):
             is_answer = _is_answer(turn_input, wait, content)
-            if (reaction.seen or not is_answer) and await self._is_turned_aside(
+            if (reaction.seen or not is_answer) and await self._interrupts_or_repairs(
                 action, wait, content, reaction, answer, is_answer=is_answer
             ):
                 return None
@@ -417,7 +417,7 @@ class _Engine:
         finish = await self._detection.look() if self._detection is not None else None
         self._follow(action, finish or outcome)
 
-    async def _is_turned_aside(
+    async def _interrupts_or_repairs(
         self,
         action: Action,
         wait: Wait,
@@ -436,7 +436,7 @@ class _Engine:
                 is_valid = is_answer and not isinstance(action, ModelStep | OwnAction)
             else:
                 is_valid = ask.has_typed_values(self.run, action, said)
-            answered = await self._taken(answer) if is_valid else None
+            answered = await self._take_as_answer(answer) if is_valid else None
             self._interrupt(action, wait, interrupt, reaction, answered)
             return True
         if is_answer:
@@ -447,7 +447,7 @@ class _Engine:
             return True
         return False
 
-    async def _taken(self, answer: Callable[[], Awaitable[Outcome]]) -> Done | Enter | None:
+    async def _take_as_answer(self, answer: Callable[[], Awaitable[Outcome]]) -> Done | Enter | None:
         """Take a message that interrupts as the answer too; return how its action continues.
 
         A message that leaves the question open only interrupts: it has no effect and costs no round.
@@ -471,7 +471,7 @@ class _Engine:
     ) -> None:
         self.run.record(events.Interrupted(interrupt.id, action.id))
         arm = answered.arm if isinstance(answered, Enter) else ""
-        suspended = Held(wait, self._state.progress, self._state.timing, answered is not None, arm)
+        suspended = SuspendedAction(wait, self._state.progress, self._state.timing, answered is not None, arm)
         self._state.progress = self._state.timing = None
         if interrupt.actions:
             frame = Frame(interrupt.actions[0].id, interrupt=interrupt.id, held=suspended)
@@ -486,7 +486,7 @@ class _Engine:
         if ended is not None and ended.held is not None:
             self._continue_after(self.run.program.interrupts[ended.interrupt].then, ended.held)
 
-    def _continue_after(self, then: After, suspended: Held) -> None:
+    def _continue_after(self, then: After, suspended: SuspendedAction) -> None:
         """Resume the action that an interrupt suspended, or leave it by the interrupt's exit policy."""
         action = self._cursor.current()
         self._state.progress, self._state.timing = own_copy(suspended.progress), suspended.timing
@@ -536,7 +536,7 @@ class _Engine:
         else:
             self._follow(action, DONE)
 
-    def _due_meanwhile(self, action: Action, suspended: Held) -> list[Timer]:
+    def _due_meanwhile(self, action: Action, suspended: SuspendedAction) -> list[Timer]:
         """Return what an interrupted question would have done by itself by now."""
         if suspended.timing is None or not isinstance(action, Question | OwnAction):
             return []

@@ -7,8 +7,8 @@ from collections.abc import Collection
 
 from runtime.turn.context import TurnContext
 from runtime.turn.model_requests import complete
-from scripts.detectors.words import bare, is_short, mentioned
-from scripts.expressions.expressions import Rendered
+from scripts.detectors.words import bare, find_mentioned, is_short
+from scripts.expressions.expressions import Evaluation
 from scripts.model.actions import Action
 from scripts.model.script import Interrupt
 
@@ -40,10 +40,10 @@ def _is_triggered(interrupt: Interrupt, said: str, detected: Collection[str]) ->
         return True
     if trigger.match == "whole":
         return bare(said) in {bare(word) for word in trigger.keywords if word.strip()}
-    return bool(mentioned(said, trigger.keywords)) and (trigger.match == "anywhere" or is_short(said))
+    return bool(find_mentioned(said, trigger.keywords)) and (trigger.match == "anywhere" or is_short(said))
 
 
 async def _by_intent(run: TurnContext, action: Action, said: str, candidates: list[Interrupt]) -> list[Interrupt]:
     intents = {each.id: each.on.intent for each in candidates}
-    answered = await complete(run, "route", action, Rendered(""), reply=said, intents=intents)
+    answered = await complete(run, "route", action, Evaluation(""), reply=said, intents=intents)
     return [each for each in candidates if each.id == answered.intent]

@@ -68,7 +68,7 @@ def _set(run: TurnContext, intervention: inputs.SetVariables) -> None:
         if intervention.scope is None and not run.scopes.is_known(name):
             run.state.frames = []  # a running skill or interrupt hides the variables of its topic and phase
         try:
-            run.assign_in(intervention.scope or run.scopes.addressed(name), name, value, "api")
+            run.assign_in(intervention.scope or run.scopes.address(name), name, value, "api")
         except WriteRefused as refused:
             raise inputs.InputRefused(str(refused), "variables") from refused
         finally:

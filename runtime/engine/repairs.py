@@ -17,15 +17,15 @@ from runtime.actions.choose import as_output
 from runtime.actions.dispatch import current_wait, question_of
 from runtime.actions.form_answers import as_named_output
 from runtime.actions.outcomes import DONE, Outcome, Waits, outcome_after
-from runtime.actions.outputs import typed_as_declared, with_limits
-from runtime.answers.languages import ENGLISH, LANGUAGES, also_english, spoken
-from runtime.answers.languages.spelling import unaccented
-from runtime.answers.reply_values import AnswerRefused, checked, choices_of, read_labelled
+from runtime.actions.outputs import with_declared_type, with_limits
+from runtime.answers.languages import ENGLISH, LANGUAGES, also_english, language_of
+from runtime.answers.languages.spelling import strip_accents
+from runtime.answers.reply_values import AnswerRefused, check_value, choices_of, read_labelled
 from runtime.state.events import Repaired
 from runtime.state.program import PlaceLost
 from runtime.state.state import Cell, Wait
 from runtime.turn.context import TurnContext
-from scripts.detectors.words import bare, folded
+from scripts.detectors.words import bare, fold
 from scripts.expressions.members import BUILTINS
 from scripts.expressions.values import Value, is_given, text_of
 from scripts.model.actions import HAND_OVER, Action, AiAsk, AiThink, Ask, Choose, Form, Set
@@ -44,14 +44,14 @@ class FilledVariable(Struct, frozen=True):
     output: Output
 
 
-def answered(run: TurnContext) -> dict[str, FilledVariable]:
+def find_answers(run: TurnContext) -> dict[str, FilledVariable]:
     """Return the variables in scope that were set by answers of the user, by name."""
     found = {}
     for name, scope in run.scopes.in_sight().items():
         cell = run.scopes.cells(scope)[name]
         output = _question_output(run, _writer(run, cell), name)
         if cell.by is not None and output is not None:
-            found[name] = FilledVariable(scope, cell.by, with_limits(run, typed_as_declared(run, output)))
+            found[name] = FilledVariable(scope, cell.by, with_limits(run, with_declared_type(run, output)))
     return found
 
 
@@ -86,7 +86,7 @@ def correct(run: TurnContext, values: Mapping[str, tuple[FilledVariable, Value]]
     for name, (variable, value) in values.items():
         run.assign_in(variable.scope, name, value, "user", variable.by, variable.output)
     changed = list(values)
-    computed = sorted(_computed(run), key=lambda each: each.cell.last_updated)
+    computed = sorted(_find_computed(run), key=lambda each: each.cell.last_updated)
     for _ in computed:  # dependencies may be chained; each variable is recomputed at most once
         due = [each for each in computed if each.name not in changed and each.reads.intersection(changed)]
         if not due:
@@ -95,12 +95,12 @@ def correct(run: TurnContext, values: Mapping[str, tuple[FilledVariable, Value]]
             changed.append(each.name)
             found = run.scopes.cell(each.name)
             if found is not None and found[1] is each.cell:
-                output = _worked_out(run, each.cell, each.name)
+                output = _computed_field(run, each.cell, each.name)
                 run.assign_in(found[0], each.name, _value(run, each, changed), "script", each.cell.by, output)
     return changed
 
 
-class _Computed(Struct, frozen=True):
+class _ComputedVariable(Struct, frozen=True):
     """A variable that the script computed: its cell, and the assignments of its action, of which the last whose `when`
     holds applies.
     """
@@ -111,7 +111,7 @@ class _Computed(Struct, frozen=True):
     reads: frozenset[str]
 
 
-def _computed(run: TurnContext) -> Iterator[_Computed]:
+def _find_computed(run: TurnContext) -> Iterator[_ComputedVariable]:
     """Yield the variables in scope that the script computed from other variables that still have a value here."""
     in_sight = run.scopes.in_sight()
     for name, scope in in_sight.items():
@@ -121,10 +121,10 @@ def _computed(run: TurnContext) -> Iterator[_Computed]:
         reads = frozenset[str]().union(*(each.compiled.reads for each in expressions))
         # a variable computed from its own value, such as a counter, would be counted twice
         if found and name not in reads and all(read in in_sight or run.scopes.find(read) for read in reads - BUILTINS):
-            yield _Computed(name, cell, found, reads)
+            yield _ComputedVariable(name, cell, found, reads)
 
 
-def _value(run: TurnContext, computed: _Computed, changed: Collection[str]) -> Value:
+def _value(run: TurnContext, computed: _ComputedVariable, changed: Collection[str]) -> Value:
     """Return the present value of a variable; null if no assignment applies any more because of what has changed.
 
     Raises ActionFailed.
@@ -136,7 +136,7 @@ def _value(run: TurnContext, computed: _Computed, changed: Collection[str]) -> V
     return None if decides else computed.cell.value
 
 
-def _worked_out(run: TurnContext, cell: Cell, name: str) -> Output | None:
+def _computed_field(run: TurnContext, cell: Cell, name: str) -> Output | None:
     """Return the output of a variable that is a computed field of a form; the field may name a type."""
     action = _writer(run, cell)
     field = _field(run, action, name) if isinstance(action, Form) else None
@@ -181,13 +181,13 @@ class RequestedRepair(Struct, frozen=True):
 
 def find_repair(run: TurnContext, said: str) -> RequestedRepair | None:
     """Return the repair that a message asks for, if the script has it."""
-    plain = unaccented(bare(said))
+    plain = strip_accents(bare(said))
     for repair in run.program.script.repairs:
-        words = repair.on or _words(repair.kind, spoken(run.state.locale).code)
+        words = repair.on or _words(repair.kind, language_of(run.state.locale).code)
         if bare(said) in _bare(words) or (not repair.on and plain in _plain(words)):
             return RequestedRepair(repair)
         rest = _after_words(said, words) if repair.kind == "correct" else ""
-        if rest and (named := _named(run, rest)):
+        if rest and (named := _find_named(run, rest)):
             return RequestedRepair(repair, named)
     return None
 
@@ -200,7 +200,7 @@ def _words(kind: RepairKind, code: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1_000)
 def _plain(words: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(unaccented(bare(each)) for each in words)
+    return frozenset(strip_accents(bare(each)) for each in words)
 
 
 @lru_cache(maxsize=1_000)
@@ -211,12 +211,12 @@ def _bare(words: tuple[str, ...]) -> frozenset[str]:
 def _after_words(said: str, words: tuple[str, ...]) -> str:
     """Return the text after the trigger words at the start of a message, in its own spelling: it becomes a value."""
     said = said.strip()
-    whole = folded(said)
-    for word in sorted(map(folded, words), key=len, reverse=True):
+    whole = fold(said)
+    for word in sorted(map(fold, words), key=len, reverse=True):
         if not whole.startswith(word[:-1]):  # its last letter may differ with an accent that follows
             continue
         ends = range(1, min(len(said), SPELLED_MAX * len(word)) + 1)
-        end = next((each for each in ends if folded(said[:each]) == word), 0)
+        end = next((each for each in ends if fold(said[:each]) == word), 0)
         if end:
             rest = said[end:]
             return rest[_AFTER_WORDS.match(rest).end() :]  # type: ignore[union-attr]  # matches nothing as well
@@ -249,11 +249,11 @@ def _say(run: TurnContext, repair: Repair, name: Phrase, choices: tuple[str, ...
 
 def _repeat(run: TurnContext, action: Action, wait: Wait) -> Outcome:
     """Repeat the question; if there is none, repeat the session's last message before the current one."""
-    run.say(question_of(run, action) or _said_before(run))
+    run.say(question_of(run, action) or _last_message(run))
     return Waits(current_wait(run, action, wait))
 
 
-def _said_before(run: TurnContext) -> str:
+def _last_message(run: TurnContext) -> str:
     history = run.history()
     last = next((at for at in reversed(range(len(history))) if history[at].role == "user"), len(history))
     return next((each.content for each in reversed(history[:last]) if each.role == "assistant" and each.content), "")
@@ -289,12 +289,12 @@ def _becomes(code: str) -> re.Pattern[str]:
     return re.compile(rf"\s+(?:{words})\s+(?=\S)|\s*(?:应该是|改成|改为)\s*", re.IGNORECASE)
 
 
-def _named(run: TurnContext, said: str) -> tuple[NamedAnswer, ...]:
+def _find_named(run: TurnContext, said: str) -> tuple[NamedAnswer, ...]:
     """Return the earlier answers that a text names, each with its new value."""
-    variables = answered(run)
+    variables = find_answers(run)
     outputs = tuple(each.output for each in variables.values())
     locale = run.state.locale
-    values = read_labelled(outputs, _becomes(spoken(locale).code).sub(": ", said), run.today(), locale)
+    values = read_labelled(outputs, _becomes(language_of(locale).code).sub(": ", said), run.today(), locale)
     return tuple(NamedAnswer(name, variables[name], value) for name, value in values.items())
 
 
@@ -314,7 +314,7 @@ def _correct(run: TurnContext, action: Action, wait: Wait, request: RequestedRep
 
 def _refusal(run: TurnContext, named: NamedAnswer) -> str:
     output = named.variable.output
-    outcome = checked(output, named.value, run.progress.values, run.holds)
+    outcome = check_value(output, named.value, run.progress.values, run.holds)
     return _complaint(run, output, outcome) if isinstance(outcome, AnswerRefused) else ""
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from msgspec import Struct
 
 from runtime.memory.units import MemoryUnit
-from runtime.state.recall_types import Neighbour, Recalled, RecalledUnit
+from runtime.state.recall_types import Neighbour, RecalledUnit, RecallResult
 
 CONTEXT_UNITS_MAX = 50
 CONTEXT_CHARS_MAX = 20_000
@@ -74,7 +74,7 @@ def chains_of(
             break
         for each in merged:
             spans.remove(each)
-        spans.append(_joined([*merged, new]))
+        spans.append(_join([*merged, new]))
     ranked = sorted(spans, key=lambda span: (-span.hits[0].score, span.hits[0].sequence))
     return _within(ranked, order, around, excluded, chars_of)
 
@@ -102,7 +102,7 @@ def _touch(one: _Span, other: _Span) -> bool:
     return one.begin <= other.end and other.begin <= one.end
 
 
-def _joined(spans: Sequence[_Span]) -> _Span:
+def _join(spans: Sequence[_Span]) -> _Span:
     hits = sorted((hit for each in spans for hit in each.hits), key=lambda hit: (-hit.score, hit.sequence))
     begin, end = min(each.begin for each in spans), max(each.end for each in spans)
     return _Span(spans[0].group_id, begin, end, tuple(hits))
@@ -139,9 +139,9 @@ def _within(
 _NO_SIGNALS: Mapping[str, float] = {}
 
 
-def recalled_of(
+def recall_of(
     chains: Sequence[Chain], units: Mapping[int, MemoryUnit], signals: Mapping[int, Mapping[str, float]]
-) -> Recalled:
+) -> RecallResult:
     """Return the hits of chains, each with the neighbours nearest to it; `units` and `signals` are by sequence."""
     found: list[RecalledUnit] = []
     for chain in chains:
@@ -162,7 +162,7 @@ def recalled_of(
                     around=tuple(_neighbour(units[each], hit.sequence) for each in beside[hit.sequence]),
                 )
             )
-    return Recalled(units=tuple(sorted(found, key=lambda unit: -unit.score)))
+    return RecallResult(units=tuple(sorted(found, key=lambda unit: -unit.score)))
 
 
 def _beside(chain: Chain) -> dict[int, list[int]]:

@@ -10,13 +10,13 @@ from typing import TypeAlias
 
 from msgspec import Struct, structs
 
-from runtime.memory.chains import Around, Hit, chains_of, recalled_of
+from runtime.memory.chains import Around, Hit, chains_of, recall_of
 from runtime.memory.recall.memory_index import MemoryIndex
 from runtime.memory.recall.query import IndexHit, Question, decay_of_days
 from runtime.memory.units import ABOUT, MemoryUnit, new_unit, order_of
 from runtime.state.events import Event, Message, Remembered
 from runtime.state.ports import MemoryFailed
-from runtime.state.recall_types import Recalled, RecallWish
+from runtime.state.recall_types import RecallResult, RecallWish
 from scripts.expressions.values import Value
 from scripts.model.memory_plan import MemoryPlan
 
@@ -66,7 +66,7 @@ class LocalMemory(Struct, frozen=True, kw_only=True):
         newest = structs.replace(unit, sequence=self.units[-1].sequence + 1 if self.units else 1)
         return structs.replace(self, units=(*earlier, newest)[-UNITS_MAX:])
 
-    async def recall(self, wish: RecallWish) -> Recalled:
+    async def recall(self, wish: RecallWish) -> RecallResult:
         """Return the results of a search by words. Raises MemoryFailed."""
         alive = {unit.sequence: unit for unit in self.units if unit.superseded_by is None}
         in_sight = {number for number, unit in alive.items() if self._is_in_sight(unit, wish)}
@@ -74,7 +74,7 @@ class LocalMemory(Struct, frozen=True, kw_only=True):
         if wish.filters is not None:
             allowed = self.matching(sought, wish.filters)
             sought = [unit for unit in sought if unit.unit_id in allowed]
-        found = self._found(sought, wish)
+        found = self._search(sought, wish)
         chains = chains_of(
             [Hit(each.sequence, each.score) for each in found],
             {number: unit.group_id for number, unit in alive.items()},
@@ -83,9 +83,9 @@ class LocalMemory(Struct, frozen=True, kw_only=True):
             around=Around(units=wish.context),
             excluded=in_sight,
         )
-        return recalled_of(chains, alive, {each.sequence: each.signals for each in found})
+        return recall_of(chains, alive, {each.sequence: each.signals for each in found})
 
-    def _found(self, sought: Sequence[MemoryUnit], wish: RecallWish) -> list[IndexHit]:
+    def _search(self, sought: Sequence[MemoryUnit], wish: RecallWish) -> list[IndexHit]:
         bank = MemoryIndex()
         bank.add(unit.index_entry({}) for unit in self.units)
         question = Question(

@@ -30,19 +30,19 @@ class ShortTermMemory(Struct, frozen=True, omit_defaults=True):
     working: ShortTermUnits = ShortTermUnits()
     room: Capacity = Capacity()
 
-    def said(self, units: Iterable[int]) -> "ShortTermMemory":
+    def with_messages(self, units: Iterable[int]) -> "ShortTermMemory":
         """Return the memory with the last messages, in this order; units that leave the queue are added to the list."""
         units = tuple(units)
         queue = (*(unit for unit in self.working.context if unit not in units), *units)
         begin = max(len(queue) - self.room.context_length, 0)
         known = tuple(unit for unit in self.working.short_term or () if unit not in queue[begin:])
-        return replace(self, working=ShortTermUnits(queue[begin:], self._used(known, queue[:begin])))
+        return replace(self, working=ShortTermUnits(queue[begin:], self._use(known, queue[:begin])))
 
-    def recalled(self, units: Iterable[int]) -> "ShortTermMemory":
+    def with_recalled(self, units: Iterable[int]) -> "ShortTermMemory":
         """Return the memory with recalled units, the last one as the latest used. Units in the queue are skipped."""
         return self._with_used(self.working.short_term or (), units)
 
-    def restored(self, units: Iterable[int]) -> "ShortTermMemory":
+    def with_restored(self, units: Iterable[int]) -> "ShortTermMemory":
         """Return the memory with its list rebuilt from a session's messages, oldest first."""
         return self._with_used((), units)
 
@@ -54,9 +54,9 @@ class ShortTermMemory(Struct, frozen=True, omit_defaults=True):
             listed = tuple(unit for unit in listed if unit not in units)
         return replace(self, working=ShortTermUnits(context, listed))
 
-    def resized(self, room: Capacity) -> "ShortTermMemory":
+    def with_capacity(self, room: Capacity) -> "ShortTermMemory":
         """Return the memory with another capacity of its list, and of its queue from the next message on."""
-        return replace(self, room=room).recalled(self.working.short_term or ())
+        return replace(self, room=room).with_recalled(self.working.short_term or ())
 
     def newest(self, length: int) -> tuple[int, ...]:
         """Return the last `length` units of the queue, oldest first; all if there are fewer."""
@@ -64,9 +64,9 @@ class ShortTermMemory(Struct, frozen=True, omit_defaults=True):
 
     def _with_used(self, known: tuple[int, ...], units: Iterable[int]) -> "ShortTermMemory":
         fresh = tuple(unit for unit in units if unit not in self.working.context)
-        return replace(self, working=replace(self.working, short_term=self._used(known, fresh)))
+        return replace(self, working=replace(self.working, short_term=self._use(known, fresh)))
 
-    def _used(self, known: tuple[int, ...], units: tuple[int, ...]) -> tuple[int, ...] | None:
+    def _use(self, known: tuple[int, ...], units: tuple[int, ...]) -> tuple[int, ...] | None:
         """Return the list after units were used, within its capacity."""
         if self.room.capacity is None:
             return None

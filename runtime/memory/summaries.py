@@ -23,7 +23,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from runtime.memory.tree import Tree, TreeChanges, applied, is_root, place_of
+from runtime.memory.tree import Tree, TreeChanges, apply_changes, is_root, place_of
 from runtime.memory.units import MemoryUnit, least_trust
 
 SOURCE = "summary"
@@ -89,7 +89,7 @@ async def summarise_all(units: Sequence[MemoryUnit], memory_id: str, options: Su
     for group_id, members in groups.items():
         grown = members
         async for changes in summarise_group(members, group_id, options):
-            grown = applied(grown, changes)
+            grown = apply_changes(grown, changes)
             yield changes
         whole += filter(is_root, grown)
     async for changes in _grow(Tree(whole, memory_id, 2), options):
@@ -148,12 +148,12 @@ def _groups(tree: Tree, level: int, items: Sequence[str], limits: GroupLimits) -
         group = groups.get(tree[item].parent_id or "")
         (group.members if group is not None else pending).append(item)
     found = list(groups.values())
-    found += _filled(tree, found.pop() if found else _Group(), pending, level, limits)
+    found += _fill(tree, found.pop() if found else _Group(), pending, level, limits)
     singles = [group for group in found if level and not group.node_id and len(group.members) == 1]
     return [group for group in found if group not in singles], [group.members[0] for group in singles]
 
 
-def _filled(tree: Tree, last: _Group, items: Iterable[str], level: int, limits: GroupLimits) -> list[_Group]:
+def _fill(tree: Tree, last: _Group, items: Iterable[str], level: int, limits: GroupLimits) -> list[_Group]:
     """Return the last group with the next items, and new groups for those over its limits."""
     groups = [last]
     for item in items:

@@ -5,7 +5,7 @@ request and its reply.
 import asyncio
 from datetime import datetime
 
-from runtime.context.extracts import EARLIER_WEIGHT, MARK, Sentence, extracted, sentences_of
+from runtime.context.extracts import EARLIER_WEIGHT, MARK, Sentence, extract_sentences, sentences_of
 from runtime.context.text_lengths import cut_text
 from runtime.memory.summaries import Summary, SummaryRequest
 from runtime.memory.units import MemoryUnit
@@ -28,16 +28,16 @@ async def extractive_summary(passage: SummaryRequest) -> Summary:
 def extract(so_far: str, units: tuple[MemoryUnit, ...], chars_max: int = EXTRACT_CHARS_MAX) -> str:
     """Return an extract of the units and of the summary so far; each line names its speaker."""
     sentences_before = [Sentence(line, weight=EARLIER_WEIGHT) for line in _lines(so_far)]
-    sentences = [each for unit in units for each in _said(unit)]
+    sentences = [each for unit in units for each in _sentences_of_unit(unit)]
     chars_left = max(chars_max - len(MARK) - 1, 0)
-    lines = [each.text for each in extracted([*sentences_before, *sentences], chars_max=chars_left)]
+    lines = [each.text for each in extract_sentences([*sentences_before, *sentences], chars_max=chars_left)]
     if not lines:  # no sentence is short enough, or there is none
         whole = next((each.text for each in [*sentences_before, *sentences]), " ".join(unit.content for unit in units))
         lines = [whole[:chars_left]]
     return "\n".join([MARK, *lines])
 
 
-def _said(unit: MemoryUnit) -> list[Sentence]:
+def _sentences_of_unit(unit: MemoryUnit) -> list[Sentence]:
     """Return the sentences of a unit: the lines of an extract, or sentences with the name of their speaker."""
     if unit.rank:
         return [Sentence(part) for part in _lines(unit.content)]

@@ -28,7 +28,7 @@ class TreeChanges(Struct, frozen=True, kw_only=True):
     removed: tuple[str, ...] = ()
 
 
-def applied(units: Iterable[MemoryUnit], changes: TreeChanges) -> list[MemoryUnit]:
+def apply_changes(units: Iterable[MemoryUnit], changes: TreeChanges) -> list[MemoryUnit]:
     """Return the units after the changes; written ones are last and have no sequence yet."""
     gone = {*changes.removed, *(unit.unit_id for unit in changes.written)}
     remaining = [unit for unit in units if unit.unit_id not in gone]
@@ -58,7 +58,7 @@ class Tree:
         mine = [unit for unit in units if _is_node(unit, root_id, rank) or _is_leaf(unit, root_id, rank)]
         written = sorted(mine, key=lambda unit: (unit.sequence == NOT_NUMBERED, unit.sequence))
         ids = {unit.unit_id for unit in mine}
-        self._units = {unit.unit_id: _freed(unit, ids) if unit.unit_id != root_id else unit for unit in mine}
+        self._units = {unit.unit_id: _free(unit, ids) if unit.unit_id != root_id else unit for unit in mine}
         self._tokens: dict[str, int] = {}
         self._younger = itertools.count(len(mine))
         self._age = {unit.unit_id: age for age, unit in enumerate(written)}
@@ -153,7 +153,7 @@ class Tree:
         return changes
 
 
-def _freed(unit: MemoryUnit, ids: Collection[str]) -> MemoryUnit:
+def _free(unit: MemoryUnit, ids: Collection[str]) -> MemoryUnit:
     return unit if unit.parent_id is None or unit.parent_id in ids else replace(unit, parent_id=None)
 
 

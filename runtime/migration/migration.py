@@ -21,7 +21,7 @@ from scripts.model.actions import Action, AiAsk, Ask, Call, Choose, Foreach, For
 from scripts.model.base import without_places
 from scripts.model.script import DETECTORS, INTERRUPTS, Path, as_output
 from scripts.model.variables import Output, constant
-from scripts.versions.rename_map import Renames, paths_of, written
+from scripts.versions.rename_map import Renames, format_path, paths_of
 
 Verdict: TypeAlias = Literal["safe", "mapped", "restart_topic", "blocked", "ended", "current"]
 VERDICTS: tuple[Verdict, ...] = ("safe", "mapped", "restart_topic", "blocked", "ended", "current")
@@ -48,7 +48,7 @@ class _Misfit(Exception):
 
 def place_of(state: State) -> str:
     """Return a session's position, as phase/topic/action."""
-    return written((state.phase, state.topic, state.frames[-1].action if state.frames else ""))
+    return format_path((state.phase, state.topic, state.frames[-1].action if state.frames else ""))
 
 
 def plan(old: Program, new: Program, state: State, now: datetime, default_zone: str = "UTC") -> Plan:
@@ -125,10 +125,10 @@ class _Move:
         new_place = place_of(state)
         if restart and (before.status == "paused" or before.operator):
             why_not, cure = ("it is paused", "resume it") if before.status == "paused" else _TAKEN_OVER
-            topic = written((state.phase, restart))
+            topic = format_path((state.phase, restart))
             raise MigrationBlocked(f"{why_not}, and the topic {topic} must begin again: {cure}")
         if restart:
-            verdict, new_place = "restart_topic", written((state.phase, restart))
+            verdict, new_place = "restart_topic", format_path((state.phase, restart))
             state.frames, state.topic = copy_of(before).frames, before.topic  # the engine leaves these first
             state.wait = None
         else:
@@ -147,7 +147,7 @@ class _Move:
         if home is None or (home[0], home[1]) not in self._new.topics:
             phase = self._renames.path((state.phase,))
             there = phase is not None and phase[0] in self._new.phases
-            what = f"the topic {written(old_home)}" if there else f"the phase {state.phase}"
+            what = f"the topic {format_path(old_home)}" if there else f"the phase {state.phase}"
             raise MigrationBlocked(f"{what} is gone, and no rename maps it to another one")
         self._note(old_home, home)
         state.phase, state.topic = home
@@ -168,7 +168,7 @@ class _Move:
     def _note(self, was: Path, now: Path) -> None:
         if was != now:
             self._renamed = True
-            self._why.append(f"{written(was).removeprefix(':')} is {written(now).removeprefix(':')} now")
+            self._why.append(f"{format_path(was).removeprefix(':')} is {format_path(now).removeprefix(':')} now")
 
     def _frames(self, old_home: Path, home: Path) -> None:
         """Map the frames, from the outermost to the innermost. Raises _Misfit, MigrationBlocked."""
@@ -180,9 +180,9 @@ class _Move:
                 frame = msgspec.structs.replace(frame, held=held)
             block = self._action(old_home, home, frame.block) if frame.block else None
             if block is not None and block.id != around:
-                raise _Misfit(f"{written((*old_home, frame.block))} no longer contains the current action")
+                raise _Misfit(f"{format_path((*old_home, frame.block))} no longer contains the current action")
             if frame.home is not None:
-                old_home, home = frame.home, self._called(frame, block)
+                old_home, home = frame.home, self._path_of_call(frame, block)
             moved = self._frame(frame, block, old_home, home)
             self._state.frames[index] = moved
             around = moved.action
@@ -196,7 +196,7 @@ class _Move:
         phase, topic = home
         inner = "" if frame.home is not None or block is None else block.id
         if all(each.id != action.id for each in self._new.actions((phase, topic, inner, frame.arm))):
-            raise _Misfit(f"{written((*home, action.id))} stands in another place of its topic now")
+            raise _Misfit(f"{format_path((*home, action.id))} stands in another place of its topic now")
         held = frame.held
         if held is not None:
             values = self._values(held.progress)
@@ -217,19 +217,19 @@ class _Move:
         was = (*old_home, action)
         now = new_path(self._renames, was)
         if now is None or now[:2] != home:
-            raise _Misfit(f"the action {written(was)} is not in {written(home)} any more")
+            raise _Misfit(f"the action {format_path(was)} is not in {format_path(home)} any more")
         try:
             before = self._old.action(old_home[0], old_home[1], action)
             after = self._new.action(home[0], home[1], now[2])
         except PlaceLost:
-            raise _Misfit(f"the action {written(was)} is gone") from None
+            raise _Misfit(f"the action {format_path(was)} is gone") from None
         if type(before) is not type(after):
-            raise _Misfit(f"{written(now)} was `{action_type(before)}` and is `{action_type(after)}`")
+            raise _Misfit(f"{format_path(now)} was `{action_type(before)}` and is `{action_type(after)}`")
         if now[2] != action:
             self._note(was, now)
         return after
 
-    def _called(self, frame: Frame, block: Action | None) -> Path:
+    def _path_of_call(self, frame: Frame, block: Action | None) -> Path:
         """Return the skill or interrupt of a frame, as the new version has it. Raises _Misfit."""
         was: Path = (INTERRUPTS, frame.interrupt) if frame.interrupt else ("", frame.skill)
         path = new_path(self._renames, was)

@@ -11,7 +11,7 @@ import msgspec
 from runtime.state.program import PlaceLost, Program
 from runtime.state.scopes import CELLS_MAX
 from runtime.state.state import Cell, ContextMemory, Progress, State, Wait
-from scripts.expressions.values import Value, ValueRefused, bounded, coerce, is_unicode, shorten
+from scripts.expressions.values import Value, ValueRefused, coerce, is_unicode, shorten, to_value
 from scripts.model.actions import Action, Form
 from scripts.model.base import ID_CHARS_MAX
 
@@ -96,7 +96,7 @@ def _check_cell(name: str, cell: Cell) -> None:
 
 def _check_value(what: str, value: Value) -> None:
     try:
-        bounded(value)
+        to_value(value)
     except ValueRefused as error:
         raise InvalidState(f"{what}: {error}") from error
 

@@ -47,7 +47,7 @@ class Cells:
 
     def move(self, before: State, state: State, *, with_topic: bool) -> None:
         """Map every layer of `before` into `state`, whose position is already mapped. Raises MigrationBlocked."""
-        was, now = _declared(self._old, before), _declared(self._new, state)
+        was, now = _declarations(self._old, before), _declarations(self._new, state)
         scopes = [scope for scope in LOCAL if scope != "topic" or with_topic]
         moved: Layers = {scope: {} for scope in scopes}
         moved["global"] = dict(state.global_cells)
@@ -164,16 +164,16 @@ class Cells:
         return moved
 
 
-def _declared(program: Program, state: State) -> Mapping[Scope, Declared]:
+def _declarations(program: Program, state: State) -> Mapping[Scope, Declared]:
     home = state.phase, state.topic
-    return {scope: program.declared(scope, state.phase, home) for scope in (*LOCAL, "global")}
+    return {scope: program.declarations(scope, state.phase, home) for scope in (*LOCAL, "global")}
 
 
 _Layer: TypeAlias = tuple[Scope, Mapping[str, Cell], str]
 """The cells of one layer, with their scope and topic."""
 
 
-def _held(state: State) -> Iterator[tuple[object, _Layer]]:
+def _layers(state: State) -> Iterator[tuple[object, _Layer]]:
     """Yield every layer of a state with a key that identifies it in another state."""
     yield "global", ("global", state.global_cells, state.topic)
     yield "session", ("session", state.session_cells, state.topic)
@@ -192,16 +192,16 @@ def differences(
     The variables of a layer that `after` does not have end with the layer, without a write; so do the topic's if it
     ends.
     """
-    were = dict(_held(before))
+    were = dict(_layers(before))
     found: list[VariableChanged] = []
-    for key, (scope, cells, topic) in _held(after):
+    for key, (scope, cells, topic) in _layers(after):
         if topic_ends and scope == "topic":
             continue
         was = were[key][1] if key in were else {}
         gone = [name for name in was if name not in cells] if scope != "global" else []
         for name in (*gone, *cells):
             old, new = was.get(name), cells.get(name)
-            if old is None or new is None or _said(old) != _said(new):
+            if old is None or new is None or _encoded_value(old) != _encoded_value(new):
                 found.append(
                     VariableChanged(
                         scope=scope,
@@ -218,7 +218,7 @@ def differences(
     return tuple(found)
 
 
-def _said(cell: Cell) -> bytes:
+def _encoded_value(cell: Cell) -> bytes:
     return msgspec.json.encode((cell.value, cell.type))
 
 

@@ -100,12 +100,12 @@ class CassetteUnwritable(ValueError):
 def read_cassette(path: Path) -> Replies:
     """Return the replies of a file. Raises ScriptedFileInvalid."""
     try:
-        return _parsed(file_text(path), str(path))
+        return _parse(file_text(path), str(path))
     except FileUnreadable as error:
         raise ScriptedFileInvalid(str(error)) from error
 
 
-def _parsed(text: str, file: str) -> Replies:
+def _parse(text: str, file: str) -> Replies:
     problems = Problems(file)
     tree = read_tree(text, problems)
     replies = _file(tree, Reader(problems, lenient=False)) if tree is not None else {}
@@ -190,7 +190,7 @@ def cassette_text(replies: Replies, tools: Mapping[str, Value] | None = None) ->
     of_tools: tuple[tuple[str, Layout], ...] = (("tools", plain(dict(tools))),) if tools else ()
     text = document(Record((("replies", replies_layout(replies)), *of_tools), flow=False))
     try:
-        again = _parsed(text, "the cassette")
+        again = _parse(text, "the cassette")
     except ScriptedFileInvalid as error:
         raise CassetteUnwritable(str(error)) from error
     if again != {name: list(rounds) for name, rounds in replies.items()}:

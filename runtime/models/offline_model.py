@@ -7,7 +7,7 @@ from runtime.answers.languages import farewells, phrase
 from runtime.answers.reply_values import CERTAIN_TYPES, labelled_parts, read_further, read_outputs, read_records
 from runtime.context.extracts import memo_of, summary_of
 from runtime.state.ports import ModelReply, ModelRequest, OnReply
-from scripts.detectors.words import mentioned
+from scripts.detectors.words import find_mentioned
 from scripts.expressions.values import Value, is_given
 
 
@@ -30,12 +30,12 @@ class OfflineModel:
             case "chat":
                 return _chat(request)
             case "summarise" | "memo":
-                return extracted(request)
+                return extract_summary(request)
             case "extract" | "route" | "detect":
                 return ModelReply()  # parsers, words and measures have been applied; the rest needs a model
 
 
-def extracted(request: ModelRequest) -> ModelReply:
+def extract_summary(request: ModelRequest) -> ModelReply:
     """Return a summary or memo made of the messages' own sentences."""
     previous = request.conversation_summary.previous
     if request.purpose == "summarise":
@@ -74,7 +74,7 @@ def _chat(request: ModelRequest) -> ModelReply:
     """Say the task's own text, acknowledge messages, and end at a farewell."""
     if request.reply is None:
         return ModelReply(text=request.task)
-    if mentioned(request.reply, farewells(request.locale)):
+    if find_mentioned(request.reply, farewells(request.locale)):
         return ModelReply(exit=True, exit_reason="the user took leave")
     return ModelReply(text=phrase(request.locale, "noted", own=request.phrases))
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from runtime.models.cassette_file import ASIDES, Replies, ScriptedCall, ScriptedReply, Written, read_cassette
-from runtime.models.offline_model import extracted
+from runtime.models.offline_model import extract_summary
 from runtime.state.ports import (
     CONDENSING,
     Model,
@@ -25,7 +25,7 @@ from runtime.state.ports import (
     Usage,
     Verdict,
 )
-from scripts.expressions.values import counted
+from scripts.expressions.values import count_text
 
 # -- replaying --------------------------------------------------------------------------------------------------------
 
@@ -84,7 +84,7 @@ class ScriptedModel:
         visits = self._replies[name]
         replies = visits.of(request.visit)
         if replies is None:
-            there = f"{name} has replies for {counted(len(visits.lists), 'visit')}"
+            there = f"{name} has replies for {count_text(len(visits.lists), 'visit')}"
             raise ModelFailed(f"{there}; none is written for visit {request.visit + 1}", retryable=False)
         if request.round >= len(replies):
             which = "" if visits.every else f" of visit {request.visit + 1}"
@@ -95,7 +95,7 @@ class ScriptedModel:
     def holds(self, request: ModelRequest) -> bool:
         """Return whether there is a reply for this request."""
         if request.purpose == "detect":
-            return all(self._seen(name, request) for name in request.detectors)
+            return all(self._detector_reply(name, request) for name in request.detectors)
         aside = request.purpose in ASIDES
         visits = self._replies.get(f"{request.action_id}.{request.purpose}" if aside else request.action_id)
         replies = visits.of(request.visit) if visits is not None else None
@@ -113,14 +113,14 @@ class ScriptedModel:
         replies = visits.of(request.visit) if visits is not None else None
         if replies:
             return _reply(replies[min(request.asked, len(replies) - 1)])
-        return extracted(request) if request.purpose in CONDENSING else ModelReply()
+        return extract_summary(request) if request.purpose in CONDENSING else ModelReply()
 
     def _detect(self, request: ModelRequest) -> ModelReply:
         """Return the verdicts of the detectors for their message."""
         detected: dict[str, Verdict] = {}
         usage: Usage | None = None
         for name in request.detectors:
-            for each in self._seen(name, request):
+            for each in self._detector_reply(name, request):
                 if isinstance(each, str):
                     detected[name] = Verdict(1.0, each)
                     continue
@@ -131,7 +131,7 @@ class ScriptedModel:
                     detected[name] = Verdict(each.score, each.label)
         return ModelReply(detected=detected, usage=usage)
 
-    def _seen(self, name: str, request: ModelRequest) -> tuple[Written, ...]:
+    def _detector_reply(self, name: str, request: ModelRequest) -> tuple[Written, ...]:
         """Return the reply for a detector and a message, or none."""
         visits = self._replies.get(f"{name}.detect")
         if visits is None:
@@ -238,7 +238,7 @@ class RecordingModel:
     @property
     def replies(self) -> Replies:
         """Return all recorded replies, by action in the order of their first request."""
-        return {name: _listed(name, replies_of_action) for name, replies_of_action in self._replies.items()}
+        return {name: _replies_of_visits(name, replies_of_action) for name, replies_of_action in self._replies.items()}
 
     def _keep(self, request: ModelRequest, reply: ScriptedReply, detected: Mapping[str, Verdict]) -> None:
         if reply.usage is not None:  # a cassette contains what a model says, not what it is sent
@@ -264,7 +264,7 @@ class RecordingModel:
             usage = None
 
 
-def _listed(name: str, replies_of_action: _Replies) -> list[Written] | list[list[Written]]:
+def _replies_of_visits(name: str, replies_of_action: _Replies) -> list[Written] | list[list[Written]]:
     """Return the replies of the only visit, or of each; a round or visit without a request gets an empty reply."""
     of_user = {turn - 1: looks[0] for turn, looks in replies_of_action.items() if set(looks) == {0}}
     if name.endswith(".detect") and 0 not in replies_of_action and len(of_user) == len(replies_of_action):

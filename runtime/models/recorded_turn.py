@@ -21,7 +21,7 @@ from runtime.state.ports import (
     Usage,
     digest_of,
 )
-from runtime.state.recall_types import Recalled, RecallWish
+from runtime.state.recall_types import RecallResult, RecallWish
 
 _NAME = "recorded"
 
@@ -83,7 +83,7 @@ class RecordedModel:
                 return call.reply
         raise NotRecorded(request, self._why(request))
 
-    def exceeded(self) -> str | None:
+    def exhausted_budget(self) -> str | None:
         """Return the budget that was used up, after all recorded calls have been replayed."""
         return None if self._calls else self._budget or None
 
@@ -132,12 +132,12 @@ class RecordedMemory:
     def __init__(self, recorded: Sequence[Recollected]) -> None:
         self._recorded = list(recorded)
 
-    async def recall(self, wish: RecallWish) -> Recalled:
+    async def recall(self, wish: RecallWish) -> RecallResult:
         """Return the recorded result of the same search. Raises MemoryFailed, NotRecalled."""
         for each in self._recorded:
             if (each.query, each.k, each.filters) == (wish.query, wish.k, wish.filters):
                 self._recorded.remove(each)
                 if each.failed:
                     raise MemoryFailed(each.failed)
-                return Recalled(units=each.units)
+                return RecallResult(units=each.units)
         raise NotRecalled("the turn makes a memory search that was not recorded")

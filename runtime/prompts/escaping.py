@@ -27,7 +27,7 @@ _ESCAPED = re.compile(
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 
 
-def encoded(value: Value) -> str:
+def encode_value(value: Value) -> str:
     """Return a value as JSON on one line, with escaped texts."""
     return _STRING.sub(lambda string: _ESCAPED.sub(_escape, string[0]), json.dumps(value, ensure_ascii=False))
 
@@ -40,7 +40,7 @@ def _escape(found: re.Match[str]) -> str:
     return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
 
 
-def tagged(tag: str, lines: Iterable[str]) -> str:
+def between_tags(tag: str, lines: Iterable[str]) -> str:
     """Return encoded items between tags, one a line."""
     return "\n".join([f"<{tag}>", *lines, f"</{tag}>"])
 
@@ -52,7 +52,7 @@ def message_line(message: Message) -> str:
     if message.role == "tool":
         name = name or message.metadata.get("name")
     line = {"from": message.role, **({"as": name} if name else {}), "text": message.content}
-    return encoded({**line, **others_in(message)})
+    return encode_value({**line, **others_in(message)})
 
 
 def others_in(message: Message) -> dict[str, Value]:
@@ -70,7 +70,7 @@ class Marks:
     def __init__(self) -> None:
         self._values: dict[str, str] = {}
 
-    def marked(self, text: str, spans: Spans) -> str:
+    def mark(self, text: str, spans: Spans) -> str:
         """Return a text with a placeholder for each range that came from a value."""
         parts, end = [], 0
         for begin, until in spans:

@@ -15,9 +15,9 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from runtime.context.text_lengths import MESSAGE_TOKENS, cut_message, cut_text, cut_value, fitted, longest_in, tokens_of
+from runtime.context.text_lengths import MESSAGE_TOKENS, cut_message, cut_text, cut_value, fit, longest_in, tokens_of
 from runtime.context.windows import head_of, last_exchanges
-from runtime.prompts.escaping import Marks, encoded, message_line, others_in, tagged
+from runtime.prompts.escaping import Marks, between_tags, encode_value, message_line, others_in
 from runtime.prompts.prompt import Prompt, prompt_of
 from runtime.prompts.shapes import is_judged, limits_of, shape_of, single_outputs, wanted_records
 from runtime.prompts.templates import Name, Templates, TemplateSource
@@ -54,13 +54,13 @@ class Prompts:
         """
         marks = Marks()
         variables = _of_condense(request) if request.purpose in CONDENSING else _of_request(request, marks)
-        system = self._filled(request.purpose, request, variables)
+        system = self._fill_template(request.purpose, request, variables)
         schema = shape_of(request)
         shape_tokens = 0 if schema is None else tokens_of(msgspec.json.encode(schema).decode())
         left = context_tokens_max - 2 * MESSAGE_TOKENS - tokens_of(system) - shape_tokens
         return prompt_of(system, self._data(request, marks, left), schema, request.purpose, marks.values)
 
-    def _filled(self, name: Name, request: ModelRequest, variables: _Variables) -> str:
+    def _fill_template(self, name: Name, request: ModelRequest, variables: _Variables) -> str:
         source = self._templates.find(name, request.locale, request.scheme)
         parts = {"data": self._part("data", request, variables)}
         if not (request.offers or request.outcomes):
@@ -86,7 +86,7 @@ class Prompts:
         if len(chosen) == 1:  # the newest message is always included
             earlier = [_fitted_message(chosen[0], left - 1)]
         earlier = [*(lines[id(each)] for each in head), *earlier]
-        return "\n".join([*before, tagged("conversation", earlier), *after])
+        return "\n".join([*before, between_tags("conversation", earlier), *after])
 
 
 def variables_for(name: Name) -> frozenset[str]:
@@ -107,7 +107,7 @@ def variables_for(name: Name) -> frozenset[str]:
 # -- the data ---------------------------------------------------------------------------------------------------------
 
 
-_CONVERSATION = tagged("conversation", [])
+_CONVERSATION = between_tags("conversation", [])
 _REPLY_PART, _PART = 0.75, 0.5  # maximum part of the remaining tokens: of the reply, then of each other value
 _MEMORIES_PART = 0.25  # then of the memories
 
@@ -121,12 +121,12 @@ def _blocks(
 
     def block(tag: str, worded: Callable[[int], str], chars_max: int, part: float = _PART) -> str:
         nonlocal left
-        made = fitted(lambda chars: tagged(tag, [worded(chars)]), chars_max, int(left * part) - 1)
+        made = fit(lambda chars: between_tags(tag, [worded(chars)]), chars_max, int(left * part) - 1)
         left -= tokens_of(made) + 1
         return made
 
     def of_value(tag: str, value: Value) -> str:
-        return block(tag, lambda chars: encoded(cut_value(value, chars)), longest_in(value))
+        return block(tag, lambda chars: encode_value(cut_value(value, chars)), longest_in(value))
 
     if request.purpose in CONDENSING:
         account = [] if earlier.previous is None else [of_value("previous", earlier.previous)]
@@ -141,22 +141,22 @@ def _blocks(
     before += [of_value("memo", dict(earlier.memo))] if earlier.memo else []
     before += [of_value("summary", earlier.summary)] if earlier.summary else []
     if request.memories:
-        before.append(tagged("memories", _remembered(request.memories, int(left * _MEMORIES_PART))))
+        before.append(between_tags("memories", _memory_lines(request.memories, int(left * _MEMORIES_PART))))
         left -= tokens_of(before[-1]) + 1
     after = [of_value("known", dict(request.known))] if request.known else []
     after += [of_value("tool_results", list(map(_outcome, request.outcomes)))] if request.outcomes else []
     return before, [*after, *reply], spoken, left
 
 
-def _remembered(memories: Sequence[MemoryLine], tokens_max: int) -> list[str]:
+def _memory_lines(memories: Sequence[MemoryLine], tokens_max: int) -> list[str]:
     """Return the memories that fit, one a line; the first is cut if it does not fit."""
     earlier: list[str] = []
     left = tokens_max
     for each in memories:
         said: dict[str, Value] = {"from": each.source, "on": each.time.date().isoformat()}
-        line = encoded({**said, "text": each.text})
+        line = encode_value({**said, "text": each.text})
         if not earlier:
-            line = fitted(partial(_cut_line, said, each.text), len(each.text), tokens_max)
+            line = fit(partial(_cut_line, said, each.text), len(each.text), tokens_max)
         left -= tokens_of(line) + 1
         if earlier and left < 0:
             break
@@ -165,11 +165,11 @@ def _remembered(memories: Sequence[MemoryLine], tokens_max: int) -> list[str]:
 
 
 def _cut_line(said: dict[str, Value], text: str, chars_max: int) -> str:
-    return encoded({**said, "text": cut_text(text, chars_max)})
+    return encode_value({**said, "text": cut_text(text, chars_max)})
 
 
 def _fitted_message(message: Message, tokens_max: int) -> str:
-    return fitted(lambda chars: message_line(cut_message(message, chars)), len(message.content), tokens_max)
+    return fit(lambda chars: message_line(cut_message(message, chars)), len(message.content), tokens_max)
 
 
 # -- variables of templates -------------------------------------------------------------------------------------------
@@ -183,8 +183,8 @@ def _of_request(request: ModelRequest, marks: Marks) -> _Variables:
     return {
         "locale": tag_of(request.locale),
         "today": request.now.date(),
-        "task": marks.marked(request.task, request.task_spans),
-        "exit": marks.marked(request.exit, request.exit_spans) if structured else "",
+        "task": marks.mark(request.task, request.task_spans),
+        "exit": marks.mark(request.exit, request.exit_spans) if structured else "",
         "goal": request.goal,
         "strategy": request.strategy,
         "tone": request.tone,
@@ -196,9 +196,9 @@ def _of_request(request: ModelRequest, marks: Marks) -> _Variables:
         "judged": is_judged(request),
         "has_tools": bool(request.offers),
         "criteria": request.criteria,
-        "outputs": [_wanted(output) for output in single_outputs(request)],
+        "outputs": [_output_fields(output) for output in single_outputs(request)],
         "records": [
-            {"name": each.tolist, "define": each.define, "fields": [_wanted(field) for field in each.fields]}
+            {"name": each.tolist, "define": each.define, "fields": [_output_fields(field) for field in each.fields]}
             for each in wanted_records(request)
         ],
         "intents": [{"id": id, "text": text} for id, text in request.intents.items()],
@@ -215,7 +215,7 @@ def _of_tools(request: ModelRequest) -> _Variables:
                 "name": offer.id,
                 "define": offer.define,
                 "params": [
-                    {"name": name, "schema": encoded(dict(schema)), "required": name in offer.required}
+                    {"name": name, "schema": encode_value(dict(schema)), "required": name in offer.required}
                     for name, schema in offer.params.items()
                 ],
             }
@@ -254,7 +254,7 @@ def _who(role: Role | None, id: str) -> dict[str, Value]:
     return {"name": role.name or role.id, "about": " ".join(part for part in (role.define, role.desc) if part)}
 
 
-def _wanted(output: Output) -> dict[str, Value]:
+def _output_fields(output: Output) -> dict[str, Value]:
     return {
         "name": output.get,
         "define": output.define,

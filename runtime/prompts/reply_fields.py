@@ -11,7 +11,7 @@ from typing import TypeAlias, get_args
 
 from runtime.prompts.shapes import single_outputs, wanted_records
 from runtime.state.ports import Advance, ModelReply, ModelRequest, ToolCall, ToolOffer, Verdict
-from scripts.expressions.values import DeclaredType, Value, ValueRefused, bounded, is_given, number_in
+from scripts.expressions.values import DeclaredType, Value, ValueRefused, is_given, number_in, to_value
 from scripts.model.tools import JsonSchema
 from scripts.model.variables import Output, Records
 
@@ -43,7 +43,7 @@ def reply_of(request: ModelRequest, data: object) -> ModelReply:
         has_questions=flag_in(fields.get("has_questions")),
         progress=_ADVANCES.get(_plain(_text(fields.get("progress")))),
         intent=_intent(request, fields.get("intent")),
-        detected=_detected(request, fields.get("detected", data)),
+        detected=_read_verdicts(request, fields.get("detected", data)),
         tool_call=_tool_call(request, fields) if request.offers else None,
     )
 
@@ -119,7 +119,7 @@ def _lookup(name: str, inner: _Fields, beside: _Fields) -> object:
 def _fitting(output: Output, raw: object) -> Value:
     """Return a value that may be valid for an output, else None; the action parses texts of typed outputs."""
     try:
-        value = bounded(raw)
+        value = to_value(raw)
     except ValueRefused:
         return None
     if output.kind == "boolean" and isinstance(value, int) and value in {0, 1}:
@@ -149,7 +149,7 @@ def _memo(data: _Fields) -> dict[str, Value]:
     """Return the facts of a memo by name; a model may give the record itself, or wrap it."""
     memo = data.get("memo", data)
     try:
-        value = bounded(memo)
+        value = to_value(memo)
     except ValueRefused:
         return {}
     if isinstance(value, list):
@@ -193,13 +193,13 @@ def _intent(request: ModelRequest, raw: object) -> str:
     return same[0] if len(same) == 1 else ""
 
 
-def _detected(request: ModelRequest, raw: object) -> dict[str, Verdict]:
+def _read_verdicts(request: ModelRequest, raw: object) -> dict[str, Verdict]:
     if not isinstance(raw, Mapping):
         return {}
-    return {id: verdict for id in request.detectors if (verdict := _seen(raw.get(id))) is not None}
+    return {id: verdict for id in request.detectors if (verdict := _read_verdict(raw.get(id))) is not None}
 
 
-def _seen(raw: object) -> Verdict | None:
+def _read_verdict(raw: object) -> Verdict | None:
     fields = raw if isinstance(raw, Mapping) else {"score": raw}
     score = _number(fields.get("score"))
     if score is None:
@@ -226,7 +226,7 @@ def _tool_call(request: ModelRequest, fields: _Fields) -> ToolCall | None:
 def _arguments(offer: ToolOffer, raw: object) -> dict[str, Value]:
     """Return the arguments by name, without those that are null."""
     try:
-        given = bounded(_decoded(raw) if isinstance(raw, str) else raw)
+        given = to_value(_decode(raw) if isinstance(raw, str) else raw)
     except ValueRefused:
         return {}
     named = _from_pairs(given) if isinstance(given, list) else given
@@ -241,7 +241,7 @@ def _argument(schema: JsonSchema, value: Value) -> Value:
     kinds = schema.get("type")
     match value:
         case str() if kinds in {"array", "object"}:
-            return _decoded(value)
+            return _decode(value)
         case str() if kinds in {"number", "integer"}:
             number = number_in(value.strip())
             return value if number is None else number
@@ -254,9 +254,9 @@ def _argument(schema: JsonSchema, value: Value) -> Value:
             return value
 
 
-def _decoded(text: str) -> Value:
+def _decode(text: str) -> Value:
     """Return the value of a text in JSON; another text does not change."""
     try:
-        return bounded(json.loads(text))
+        return to_value(json.loads(text))
     except (ValueError, RecursionError, ValueRefused):
         return text

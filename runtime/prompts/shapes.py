@@ -44,7 +44,7 @@ def _shape_of_reply(request: ModelRequest) -> Schema | None:
         case "route":
             return _object({"intent": {"type": "string", "enum": [*request.intents, ""]}})
         case "detect":
-            return _object({"detected": _object({id: _seen(each) for id, each in request.detectors.items()})})
+            return _object({"detected": _object({id: _verdict_schema(each) for id, each in request.detectors.items()})})
 
 
 def is_judged(request: ModelRequest) -> bool:
@@ -97,7 +97,7 @@ def _reasons(request: ModelRequest) -> Schema:
 
 def _list_of(records: Records) -> Schema:
     item = _object({field.get: _value(field) for field in records.fields})
-    return _described({"type": ["array", "null"], "items": item}, [records.define])
+    return _with_description({"type": ["array", "null"], "items": item}, [records.define])
 
 
 def _value(output: Output) -> Schema:
@@ -105,21 +105,23 @@ def _value(output: Output) -> Schema:
     match output.kind:
         case "number" if output.choices:
             numbers = [number_in(each) for each in output.choices]
-            return _described({"type": ["number", "null"], "enum": [*numbers, None]}, [*notes, *_labels(output)])
+            return _with_description({"type": ["number", "null"], "enum": [*numbers, None]}, [*notes, *_labels(output)])
         case "number":
-            return _described({"type": ["number", "null"]}, notes)
+            return _with_description({"type": ["number", "null"]}, notes)
         case "boolean":
-            return _described({"type": ["boolean", "null"]}, notes)
+            return _with_description({"type": ["boolean", "null"]}, notes)
         case "date" | "time" | "datetime" | "timezone":
-            return _described({"type": ["string", "null"]}, [*notes, _NOTATIONS[output.kind]])
+            return _with_description({"type": ["string", "null"]}, [*notes, _NOTATIONS[output.kind]])
         case "choice" if output.choices:
-            return _described({"type": ["string", "null"], "enum": [*output.choices, None]}, [*notes, *_labels(output)])
+            return _with_description(
+                {"type": ["string", "null"], "enum": [*output.choices, None]}, [*notes, *_labels(output)]
+            )
         case "list":
-            return _described({"type": ["array", "null"], "items": {"type": _SCALAR[:-1]}}, notes)
+            return _with_description({"type": ["array", "null"], "items": {"type": _SCALAR[:-1]}}, notes)
         case "record":  # strict mode does not allow objects with arbitrary names
-            return _described({"type": ["array", "null"], "items": _PAIR}, notes)
+            return _with_description({"type": ["array", "null"], "items": _PAIR}, notes)
         case "text" | "choice" | None:
-            return _described({"type": ["string", "null"]}, notes)
+            return _with_description({"type": ["string", "null"]}, notes)
 
 
 def _labels(output: Output) -> list[str]:
@@ -140,12 +142,12 @@ def limits_of(output: Output) -> list[str]:
     return [f"{name} {limit}" for name, limit in limits.items() if limit is not None]
 
 
-def _described(schema: Schema, notes: Iterable[str]) -> Schema:
+def _with_description(schema: Schema, notes: Iterable[str]) -> Schema:
     description = "; ".join(note for note in notes if note)
     return {**schema, "description": description} if description else schema
 
 
-def _seen(watched: DetectorQuestion) -> Schema:
+def _verdict_schema(watched: DetectorQuestion) -> Schema:
     label: Schema = {"type": "string", "enum": [*watched.labels, ""]} if watched.labels else {"type": "string"}
     return _object({"score": {"type": "number", "description": "0 to 1"}, "label": label})
 

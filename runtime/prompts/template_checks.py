@@ -36,7 +36,7 @@ def faults_in(folder: Path) -> list[PromptFault]:
     except PromptInvalid as error:
         return [PromptFault(str(folder), 1, "error", str(error))]
     found = [fault for source in sources for fault in faults_of(source)]
-    return sorted([*_misplaced(folder), *found], key=lambda each: (each.file, each.line))
+    return sorted([*_find_misplaced(folder), *found], key=lambda each: (each.file, each.line))
 
 
 def faults_of(source: TemplateSource) -> list[PromptFault]:
@@ -50,7 +50,7 @@ def faults_of(source: TemplateSource) -> list[PromptFault]:
     try:
         names = source.compiled.facts.names
     except ExpressionInvalid as error:
-        unclosed = _unclosed(source.text)
+        unclosed = _find_unclosed(source.text)
         if unclosed is not None:
             return [fault(unclosed[0], f"`{unclosed[1]}` is not closed by `{_CLOSINGS[unclosed[1]]}`", "error")]
         return [fault(error.line, str(error), "error")]
@@ -76,7 +76,7 @@ def _line_at(text: str, position: int) -> int:
     return text.count("\n", 0, position) + 1
 
 
-def _unclosed(text: str) -> tuple[int, str] | None:
+def _find_unclosed(text: str) -> tuple[int, str] | None:
     """Return line and kind of the first tag that is not closed before the next one, or before the end."""
     at = 0
     while (opening := _OPENING.search(text, at)) is not None:
@@ -95,7 +95,7 @@ def _single_braces(text: str) -> Iterator[tuple[int, str]]:
         yield _line_at(plain, found.start()), f"{found[0]} is not replaced; for a value write {{{{ {found['name']} }}}}"
 
 
-def _misplaced(folder: Path) -> Iterator[PromptFault]:
+def _find_misplaced(folder: Path) -> Iterator[PromptFault]:
     """Yield the files that are not read as prompts."""
     custom = folder / templates.CUSTOM
     for path in sorted(folder.rglob(f"*{templates.SUFFIX}")):

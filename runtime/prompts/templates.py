@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
-from scripts.expressions.expressions import SOURCE_CHARS_MAX, Compiled, compile_template
+from scripts.expressions.expressions import SOURCE_CHARS_MAX, CompiledSource, compile_template
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.model.script import Locale
 from scripts.translations.localisation import language
@@ -54,7 +54,7 @@ class TemplateSource(Struct, frozen=True):
     text: str
 
     @property
-    def compiled(self) -> Compiled:
+    def compiled(self) -> CompiledSource:
         """Return the compiled template. Raises ExpressionInvalid."""
         return compile_template(self.text)
 
@@ -84,7 +84,7 @@ class Templates:
             _check(each)
         return cls(iter(found))
 
-    def replaced(self, source: TemplateSource) -> "Templates":
+    def with_template(self, source: TemplateSource) -> "Templates":
         """Return these templates with another one in place of that of its scheme and language. Raises PromptInvalid."""
         _check(source)
         return Templates(iter((*self._sources.values(), source)))

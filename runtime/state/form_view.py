@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from scripts.expressions.suggestions import suggest
-from scripts.expressions.values import TEXT_CHARS_MAX, Value, ValueRefused, bounded, text_of
+from scripts.expressions.values import TEXT_CHARS_MAX, Value, ValueRefused, text_of, to_value
 from scripts.model.script import FieldType
 
 
@@ -64,7 +64,7 @@ def text_sent(form: RenderedForm, values: Mapping[str, Value]) -> str:
         if field.computed:
             raise NotOfThisForm(f"the field {name} is computed by the script and cannot be filled in", name)
         try:
-            bounded(value)
+            to_value(value)
         except ValueRefused as refused:
             raise NotOfThisForm(f"the field {name}: {refused}", name) from refused
         _check_columns(field, value)

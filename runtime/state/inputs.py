@@ -11,7 +11,7 @@ from msgspec import Struct
 from runtime.state.events import Body, Message, Role
 from runtime.state.form_view import NotOfThisForm, text_sent
 from runtime.state.state import State, Wait
-from scripts.detectors.words import folded
+from scripts.detectors.words import fold
 from scripts.expressions.values import Value, is_unicode
 from scripts.model.script import Scope
 
@@ -22,13 +22,13 @@ class Reply(Struct, frozen=True):
     content: str
 
 
-class Chosen(Struct, frozen=True):
+class ChoiceInput(Struct, frozen=True):
     """The choice that the user picked, by its key."""
 
     choice: str
 
 
-class Filled(Struct, frozen=True):
+class FormInput(Struct, frozen=True):
     """The form that the user submitted: values by field; null or an empty text clears a field."""
 
     values: Mapping[str, Value]
@@ -48,7 +48,7 @@ class TimerDue(Struct, frozen=True):
     missed_before: datetime | None = None
 
 
-class Moved(Struct, frozen=True):
+class MigrationInput(Struct, frozen=True):
     """A migration of the session to another version of its script; the state is adapted already.
 
     `account` are the events of the migration; `restart` is the topic of its phase that must begin again, if any.
@@ -58,7 +58,7 @@ class Moved(Struct, frozen=True):
     restart: str = ""
 
 
-Input: TypeAlias = Start | Reply | Chosen | Filled | TimerDue
+Input: TypeAlias = Start | Reply | ChoiceInput | FormInput | TimerDue
 
 
 class Pause(Struct, frozen=True):
@@ -92,7 +92,7 @@ class Clear(Struct, frozen=True):
     """Remove all messages from the conversation; the session stays at its current position."""
 
 
-class Appended(Struct, frozen=True):
+class OutsideMessage(Struct, frozen=True):
     """A message that was exchanged outside the session."""
 
     role: Role
@@ -103,7 +103,7 @@ class Appended(Struct, frozen=True):
 class Append(Struct, frozen=True):
     """Add messages to the conversation; the script does not react to them."""
 
-    messages: tuple[Appended, ...]
+    messages: tuple[OutsideMessage, ...]
 
 
 class Compress(Struct, frozen=True):
@@ -142,7 +142,7 @@ Intervention: TypeAlias = (
 )
 """A change that an application makes to a session, besides sending messages. It is a turn like any other."""
 
-TurnInput: TypeAlias = Input | Moved | Intervention
+TurnInput: TypeAlias = Input | MigrationInput | Intervention
 
 
 class InputRefused(ValueError):
@@ -160,9 +160,9 @@ class NotNow(InputRefused):
     """An intervention that is invalid for the session's status; the message says so."""
 
 
-def accepted(state: State, turn_input: TurnInput) -> str:
+def accept(state: State, turn_input: TurnInput) -> str:
     """Return the text of an input, if the session waits for it. Raises InputRefused."""
-    if isinstance(turn_input, Moved):
+    if isinstance(turn_input, MigrationInput):
         return ""
     if isinstance(turn_input, Intervention):
         _check_intervention(state, turn_input)
@@ -180,7 +180,7 @@ def accepted(state: State, turn_input: TurnInput) -> str:
             raise InputRefused("the reply is not valid Unicode", "content")
         return turn_input.content
     wanted = "text" if state.operator else state.wait.kind  # a person who talks takes texts
-    if isinstance(turn_input, Filled):
+    if isinstance(turn_input, FormInput):
         if state.wait.form is None:
             raise InputRefused(f"the session waits for {wanted}, not for a form", "form")
         try:
@@ -226,4 +226,4 @@ def _check_intervention(state: State, turn_input: Intervention) -> None:
 def is_answer_to(wait: Wait, said: str) -> bool:
     """Return whether a reply equals one of the offered choices or the suggestion."""
     offered = [wait.suggestion, *(word for choice in wait.choices for word in (choice.key, choice.text))]
-    return folded(said) in {folded(each) for each in offered if each}
+    return fold(said) in {fold(each) for each in offered if each}

@@ -12,7 +12,7 @@ class Bounds(Struct, frozen=True):
     cost: float | None = None
     calls: int | None = None
 
-    def exceeded_by(self, spent: Spent) -> str:
+    def first_exhausted(self, spent: Spent) -> str:
         """Return the first bound that is used up: ``tokens``, ``cost``, ``calls``, or an empty text."""
         for name in self.__struct_fields__:
             bound = getattr(self, name)

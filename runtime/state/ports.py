@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from runtime.state.events import Advance as Advance
 from runtime.state.events import Message
-from runtime.state.recall_types import MemoryLine, Recalled, RecallWish
+from runtime.state.recall_types import MemoryLine, RecallResult, RecallWish
 from runtime.state.state import Spent
 from runtime.state.tool_ports import ToolFailure
 from scripts.expressions.expressions import Spans
@@ -255,7 +255,7 @@ class Journal(Protocol):
     def spent(self) -> Spent:
         """The usage of all calls of earlier attempts at the turn."""
 
-    def known(self, digest: str) -> RecordedResult | None:
+    def take_recorded(self, digest: str) -> RecordedResult | None:
         """Return the next unused call that an earlier attempt made for the same request."""
 
     async def begin(self, request: ModelRequest, digest: str, model: str) -> Intent:
@@ -273,7 +273,7 @@ class Journal(Protocol):
 class Meter(Protocol):
     """Counts language model usage over several turns and sessions: by user, by day."""
 
-    def exceeded(self) -> str | None:
+    def exhausted_budget(self) -> str | None:
         """Return the name of a budget that is used up, or None."""
 
     def count(self, usage: Usage | None) -> None:
@@ -293,7 +293,7 @@ class MemoryFailed(Exception):
 class Memory(Protocol):
     """The memory of one user, as a session searches it. New notes are part of a turn's events."""
 
-    async def recall(self, wish: RecallWish) -> Recalled:
+    async def recall(self, wish: RecallWish) -> RecallResult:
         """Return the search results, the best first. Raises MemoryFailed."""
 
 

@@ -28,7 +28,7 @@ from scripts.model.script import (
 )
 from scripts.model.variable_names import reads_below
 from scripts.model.variables import Declaration, OutputItem, by_name
-from scripts.translations.localisation import localised, own_locale, table_for
+from scripts.translations.localisation import localise, own_locale, table_for
 
 Place = tuple[str, str, str, str]
 """Phase, topic, block and arm: the key of a list of actions (block and arm are empty for the topic's own list).
@@ -184,7 +184,7 @@ class Program:
             self._targets[target, phase] = resolve_target(topic_ids(self.script), target, phase)
         return self._targets[target, phase]
 
-    def declared(self, scope: Scope, phase: str, home: tuple[str, str]) -> Mapping[str, Declaration]:
+    def declarations(self, scope: Scope, phase: str, home: tuple[str, str]) -> Mapping[str, Declaration]:
         """Return the declarations of a scope by name; those of the topic are looked up at `home`."""
         match scope:
             case "global":
@@ -234,7 +234,7 @@ class Program:
     def in_locale(self, locale: Locale) -> "Program":
         """Return the program with its texts in a language; the program itself if the script has no translation."""
         table = table_for(self.script, locale)
-        return self if table is None else Program(localised(self.script, table))
+        return self if table is None else Program(localise(self.script, table))
 
 
 def _has_time(action: Action) -> bool:

@@ -58,7 +58,7 @@ class RecalledUnit(Struct, frozen=True, kw_only=True, omit_defaults=True):
     around: tuple[Neighbour, ...] = ()  # in chain order
 
 
-class Recalled(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The results of a memory search, the best first."""
 
     units: tuple[RecalledUnit, ...] = ()
@@ -72,7 +72,7 @@ class MemoryLine(Struct, frozen=True):
     time: datetime
 
 
-def recollections(recalled: Recalled) -> Recollections:
+def recollections(recalled: RecallResult) -> Recollections:
     """Return the results as a script reads them."""
     return Recollections(
         {
@@ -87,7 +87,7 @@ def recollections(recalled: Recalled) -> Recollections:
     )
 
 
-def lines_of(recalled: Recalled) -> Iterator[MemoryLine]:
+def lines_of(recalled: RecallResult) -> Iterator[MemoryLine]:
     """Yield the results as a prompt shows them: each unit among its neighbours, without duplicates."""
     seen: set[str] = set()
     for unit in recalled.units:

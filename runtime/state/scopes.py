@@ -12,7 +12,7 @@ from runtime.state.events import VariableChanged
 from runtime.state.program import Program
 from runtime.state.state import Cell, Source, State
 from scripts.expressions.expressions import is_reserved
-from scripts.expressions.values import Value, ValueRefused, bounded, coerce, shorten
+from scripts.expressions.values import Value, ValueRefused, coerce, shorten, to_value
 from scripts.model.base import ID_CHARS_MAX
 from scripts.model.script import Scope
 from scripts.model.variables import Declaration, Output, taken_type
@@ -80,7 +80,7 @@ class Scopes:
 
     def declaration(self, scope: Scope, name: str) -> Declaration | None:
         """Return the declaration of a name in a scope, or None."""
-        return self._program.declared(scope, self._state.phase, self._state.home()).get(name)
+        return self._program.declarations(scope, self._state.phase, self._state.home()).get(name)
 
     def target(self, name: str) -> Scope:
         """Return the scope that a write of this name goes to."""
@@ -96,7 +96,7 @@ class Scopes:
         """Return the scope and cell of a visible name, or None."""
         return next(((scope, cells[name]) for scope, cells, _ in self._visible() if name in cells), None)
 
-    def addressed(self, name: str) -> Scope:
+    def address(self, name: str) -> Scope:
         """Return the scope where a name is declared or already set, else the session's: applications know no topics."""
         if name in self.declarations():
             return self.target(name)
@@ -135,7 +135,7 @@ class Scopes:
         if (scope == "topic" and not self._state.topic) or (scope == "phase" and not self._state.phase):
             raise WriteRefused(f"there is no {scope} to store `{name}` in")
         phase, home = self._state.phase, self._state.home()
-        declared = self._program.declared(scope, phase, home).get(name)
+        declared = self._program.declarations(scope, phase, home).get(name)
         new = _fitting(name, value, declared)
         cells = self.cells(scope)
         before = cells.get(name)
@@ -163,7 +163,7 @@ def _fitting(name: str, value: object, declared: Declaration | None) -> Value:
     """Return a value as its declaration requires it. Raises WriteRefused."""
     kind = None if declared is None else declared.kind
     try:
-        plain = bounded(value)
+        plain = to_value(value)
         return plain if declared is None or kind is None else coerce(plain, kind, declared.choices)
     except ValueRefused as refused:
         if declared is not None and declared.pii:  # the message of `refused` would quote the value

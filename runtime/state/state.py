@@ -105,7 +105,7 @@ class Timing(Struct, frozen=True, omit_defaults=True):
     is_announced: bool = False  # of a `wait`: the user knows when the session is back
 
 
-class Held(Struct, frozen=True, omit_defaults=True):
+class SuspendedAction(Struct, frozen=True, omit_defaults=True):
     """The wait and progress of an action that an interrupt suspended."""
 
     wait: Wait
@@ -137,7 +137,7 @@ class Frame(Struct, omit_defaults=True):
     interrupt: str = ""  # or the interrupt
     detector: str = ""  # or the detector, while it acts; never set between two turns
     cells: dict[str, Cell] = {}
-    held: Held | None = None  # for an interrupt, the suspended action below it
+    held: SuspendedAction | None = None  # for an interrupt, the suspended action below it
 
     @property
     def home(self) -> tuple[str, str] | None:

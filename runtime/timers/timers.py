@@ -75,13 +75,13 @@ def _moments(program: Program, state: State, depth: int, action: Action) -> Iter
     if isinstance(action, Sleep):
         yield "wait", action.moment
     elif isinstance(action, Question | OwnAction):
-        remind, expire = timed(program, state, depth, action)
+        remind, expire = times_of(program, state, depth, action)
         yield from (("remind", each) for each in remind)
         if expire is not None:
             yield "expire", expire
 
 
-def timed(
+def times_of(
     program: Program, state: State, depth: int, action: Question | OwnAction
 ) -> tuple[Sequence[Reminder], Expiry | None]:
     """Return the reminders and the expiry of a question: its own, else those of its topic, phase or script."""

@@ -18,7 +18,7 @@ from typing import get_args
 from runtime.state.tool_ports import FailureReason, ToolCallFailed, ToolFailure, ToolReply
 from runtime.tools.examples import ToolReplies
 from scripts.expressions.suggestions import suggest
-from scripts.expressions.values import Value, ValueRefused, bounded
+from scripts.expressions.values import Value, ValueRefused, to_value
 from scripts.model.diagnostics import Problem, Problems
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping as MappingTree
@@ -75,7 +75,7 @@ def _reply(tree: Tree, reader: Reader) -> ToolReply:
     result = tree.get("result") if isinstance(tree, MappingTree) and keys == {"result"} else None
     written = tree if result is None else result
     try:
-        return ToolReply(bounded(plain_value(written)))
+        return ToolReply(to_value(plain_value(written)))
     except ValueRefused as refused:
         reader.add("CONSTRAINT_VIOLATION", str(refused), written.at)
         return ToolReply()

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from runtime.state.tool_ports import ToolCallFailed
-from scripts.expressions.values import Value, ValueRefused, bounded
+from scripts.expressions.values import Value, ValueRefused, to_value
 from scripts.model.json_schemas import SchemaInvalid, schema_problem
 from scripts.model.tools import JsonSchema, ToolDefinition
 
@@ -24,7 +24,7 @@ def check_arguments(tool: ToolDefinition, arguments: Mapping[str, Value]) -> Non
 def checked_result(tool: ToolDefinition, result: object) -> Value:
     """Return a result within the limits of values that matches the declaration. Raises ToolCallFailed."""
     try:
-        value = bounded(result)
+        value = to_value(result)
     except ValueRefused as refused:
         raise ToolCallFailed("result", f"the result cannot be used: {refused}") from refused
     problem = _problem(tool.result, value) if tool.result else ""

@@ -49,7 +49,7 @@ class BudgetExceeded(Exception):
         self.name = name
 
 
-def added(spent: Spent, usage: Usage | None) -> Spent:
+def add_call(spent: Spent, usage: Usage | None) -> Spent:
     """Return the usage with one more call; a call without reported usage still counts as a call."""
     if usage is None:
         return Spent(spent.calls + 1, spent.tokens, spent.cost)
@@ -59,7 +59,7 @@ def added(spent: Spent, usage: Usage | None) -> Spent:
     return Spent(spent.calls + 1, spent.tokens + tokens, spent.cost + (usage.cost or 0.0))
 
 
-def merged(one: Spent, other: Spent) -> Spent:
+def add_up(one: Spent, other: Spent) -> Spent:
     """Return the sum of both."""
     return Spent(one.calls + other.calls, one.tokens + other.tokens, one.cost + other.cost)
 
@@ -79,10 +79,10 @@ class BudgetTracker(Struct):
     def check(self) -> None:
         """Raise BudgetExceeded if a budget is used up."""
         for name, bounds, spent in (("turn", self.turn, self.spent), ("session", self.session, self.state.spent)):
-            what = bounds.exceeded_by(spent)
+            what = bounds.first_exhausted(spent)
             if what:
                 raise BudgetExceeded(f"{name}_{what}")
-        wider = self.meter.exceeded() if self.meter is not None else None
+        wider = self.meter.exhausted_budget() if self.meter is not None else None
         if wider is not None:
             raise BudgetExceeded(wider)
 
@@ -94,8 +94,8 @@ class BudgetTracker(Struct):
 
     def recount(self, usage: Usage | None) -> None:
         """Count a call that the meter has counted already."""
-        self.spent = added(self.spent, usage)
-        self.state.spent = added(self.state.spent, usage)
+        self.spent = add_call(self.spent, usage)
+        self.state.spent = add_call(self.state.spent, usage)
 
 
 class CallInterrupted(Exception):
@@ -118,7 +118,7 @@ class NoJournal:
 
     spent = Spent()
 
-    def known(self, digest: str) -> RecordedResult | None:
+    def take_recorded(self, digest: str) -> RecordedResult | None:
         """Return None."""
         return None
 
@@ -184,7 +184,7 @@ class Calls(Struct):
         before = next((each for each in self.before if each.intent is not None and each.intent.digest == digest), None)
         if before is not None:
             return self._reuse(before, request)
-        known = self.journal.known(digest)
+        known = self.journal.take_recorded(digest)
         if known is not None and known.ended is not None and known.ended.reply is not None:
             self._add(request, known.intent, known.ended, is_reused=True)
             return known.ended.reply
@@ -194,7 +194,7 @@ class Calls(Struct):
                 "a call of the model was interrupted, and may have been carried out; send the message again"
             )
         self.budget.check()
-        return await self._made(request, await self.journal.begin(request, digest, name), hear)
+        return await self._make(request, await self.journal.begin(request, digest, name), hear)
 
     def _reuse(self, call: ModelCall, request: ModelRequest) -> ModelReply:
         """Return the reply of a call made for the same request before the turn restarted. Raises ModelFailed."""
@@ -207,25 +207,25 @@ class Calls(Struct):
             raise ModelFailed(call.ended.error if call.ended is not None else GIVEN_UP, usage=usage)
         return call.reply
 
-    async def _made(self, request: ModelRequest, intent: Intent, hear: OnReply | None) -> ModelReply:
+    async def _make(self, request: ModelRequest, intent: Intent, hear: OnReply | None) -> ModelReply:
         usage: Usage | None = None
         try:
             async with until(self.ends_at) as limit:
-                return await self._completed(request, intent, hear)
+                return await self._complete(request, intent, hear)
         except TimeoutError as error:
             if not limit.expired():  # a TimeoutError of the model's
                 raise
-            usage = _given_up(error.__cause__)
+            usage = _usage_of_cancelled(error.__cause__)
         raise ModelFailed(OUT_OF_TIME, usage=usage)
 
-    async def _completed(self, request: ModelRequest, intent: Intent, hear: OnReply | None) -> ModelReply:
+    async def _complete(self, request: ModelRequest, intent: Intent, hear: OnReply | None) -> ModelReply:
         try:
             reply = await self.model.complete(request, hear)
         except ModelFailed as failed:
             self._add(request, intent, await self.journal.end(intent, None, str(failed), failed.usage))
             raise
         except BaseException as reason:  # a time limit of the turn, or an error while the reply was streamed
-            self._add(request, intent, await self.journal.end(intent, None, GIVEN_UP, _given_up(reason)))
+            self._add(request, intent, await self.journal.end(intent, None, GIVEN_UP, _usage_of_cancelled(reason)))
             raise
         ended = await self.journal.end(intent, reply, usage=reply.usage)
         self._add(request, intent, ended)
@@ -287,7 +287,7 @@ def _promptless(call: ModelCall) -> ModelCall:
     return replace(call, ended=replace(call.ended, usage=replace(call.ended.usage, prompt=None)))
 
 
-def _given_up(reason: BaseException | None) -> Usage | None:
+def _usage_of_cancelled(reason: BaseException | None) -> Usage | None:
     """Return the usage of a call that was ended from outside."""
     cause = reason.__cause__ if reason is not None else None
     return cause.usage if isinstance(cause, GivenUp) else None

@@ -11,23 +11,23 @@ from msgspec import Struct
 
 from runtime.answers.languages import phrase
 from runtime.context.ports import View
-from runtime.context.selection import Contexts, newest, shown
+from runtime.context.selection import Contexts, newest, view_of
 from runtime.context.text_lengths import cut_text
 from runtime.state.events import HISTORY_MAX, Body, Emitted, Event, Message, Recollected, Role, Warned
 from runtime.state.limits import UNLIMITED, Limits
 from runtime.state.ports import Ids, Journal, Memory, Meter, Model, OnDelta
 from runtime.state.program import Program
-from runtime.state.recall_types import By, Recalled, RecallWish, recollections
+from runtime.state.recall_types import By, RecallResult, RecallWish, recollections
 from runtime.state.scopes import Scopes
 from runtime.state.state import HandOver, Progress, Source, State, copy_of, own_copy, restore_state
 from runtime.state.tool_ports import Tools
 from runtime.tools.examples import EXAMPLES
-from runtime.turn.calls import BudgetTracker, Calls, NoJournal, ToolCalls, merged
+from runtime.turn.calls import BudgetTracker, Calls, NoJournal, ToolCalls, add_up
 from runtime.turn.message_stream import MessageStream
 from runtime.turn.turn_recall import QUERY_CHARS_MAX, RecallQuestion, TurnRecalls
-from scripts.expressions.expressions import Rendered
+from scripts.expressions.expressions import Evaluation
 from scripts.expressions.members import SPEAKER_PARTS, Speaker
-from scripts.expressions.sandbox import MISSING, ExpressionFailed, said
+from scripts.expressions.sandbox import MISSING, ExpressionFailed, to_text
 from scripts.expressions.values import Recollections, Value
 from scripts.model.actions import HAND_OVER, Action
 from scripts.model.base import Expression, Template
@@ -103,7 +103,7 @@ class TurnContext:
         meter, journal = environment.meter, environment.journal
         earlier = journal.spent
         if earlier.calls:
-            state.spent = merged(state.spent, earlier)
+            state.spent = add_up(state.spent, earlier)
         budget = BudgetTracker(state, limits.turn_budget, limits.session_budget, meter, earlier)
         self.has_budget = meter is not None or limits.turn_budget != UNLIMITED or limits.session_budget != UNLIMITED
         if before is None:
@@ -153,7 +153,7 @@ class TurnContext:
         self._output_chars += len(text) + sum([len(str(value)) for value in metadata.values()])
         if self._output_chars > self.limits.output_chars_max:
             raise LimitExceeded(f"more than {self.limits.output_chars_max:,} characters said in one turn")
-        self.speech.said(self.state.message_seq + 1, self.action_id, text)
+        self.speech.finish(self.state.message_seq + 1, self.action_id, text)
         self.append("assistant", text, metadata)
 
     def hear(self, text: str, metadata: Mapping[str, Value] | None = None) -> None:
@@ -201,9 +201,9 @@ class TurnContext:
         self.calls.withhold(message, instead)
         for frame in self.state.frames:
             if frame.held is not None:
-                held = _reworded(frame.held.progress, message.content, text)
+                held = _reword(frame.held.progress, message.content, text)
                 frame.held = msgspec.structs.replace(frame.held, progress=held)
-        self.state.progress = _reworded(self.state.progress, message.content, text)
+        self.state.progress = _reword(self.state.progress, message.content, text)
         return instead
 
     def forget_unsaid(self) -> None:
@@ -310,27 +310,27 @@ class TurnContext:
         """Return a rendered text; `names` are additional names. Raises ActionFailed."""
         return self.wording(template, names).text
 
-    def wording(self, template: Template | None, names: Mapping[str, Value] | None = None) -> Rendered:
+    def wording(self, template: Template | None, names: Mapping[str, Value] | None = None) -> Evaluation:
         """Return a rendered text with the ranges that came from values. Raises ActionFailed."""
         if template is None or "{" not in template.source:
-            return Rendered(template.source if template is not None else "")
-        return self._evaluated(template, names)
+            return Evaluation(template.source if template is not None else "")
+        return self._evaluate(template, names)
 
     def value(self, expression: Expression, names: Mapping[str, Value] | None = None) -> Value:
         """Return the value of an expression; `names` are additional names. Raises ActionFailed."""
-        return self._evaluated(expression, names).value
+        return self._evaluate(expression, names).value
 
     def holds(self, condition: Expression | None, names: Mapping[str, Value] | None = None) -> bool:
         """Return whether a condition holds or is None; one that fails to evaluate is false and adds a warning."""
         if condition is None:
             return True
         try:
-            return bool(self._evaluated(condition, names).value)
+            return bool(self._evaluate(condition, names).value)
         except ActionFailed as error:
             self.warn("expression_failed", str(error))
             return False
 
-    def _evaluated(self, source: Template | Expression, names: Mapping[str, Value] | None = None) -> Rendered:
+    def _evaluate(self, source: Template | Expression, names: Mapping[str, Value] | None = None) -> Evaluation:
         """Return the result of a text or expression, and record its problems as warnings. Raises ActionFailed."""
         try:
             rendered = source.compiled.evaluate(Names(self, names or {}))
@@ -369,13 +369,13 @@ class TurnContext:
         )
         return RecallQuestion(wish, plan.chars_max, self.action_id, by)
 
-    async def recall(self, search: RecallQuestion | None) -> Recalled:
+    async def recall(self, search: RecallQuestion | None) -> RecallResult:
         """Make a search and return its result. Raises MemoryFailed, RecallsExceeded, LimitExceeded."""
         if search is None:
-            return Recalled()
+            return RecallResult()
         try:
             await self.recalls.search(search)
-            return self.recalls.known(search)
+            return self.recalls.take_result(search)
         finally:
             self._record_recall(self.recalls.event(search))
 
@@ -384,7 +384,7 @@ class TurnContext:
         search = self.recall_question(query, "text", k=k)
         if search is None:
             return Recollections()
-        recalled = self.recalls.known(search)
+        recalled = self.recalls.take_result(search)
         self._record_recall(self.recalls.event(search))
         return recollections(recalled)
 
@@ -426,7 +426,7 @@ class TurnContext:
         """Return the part of the conversation that a model sees at an action (None: the current action)."""
         if action is None and self.action_id:
             action = self.program.action(*self.home(), self.action_id)
-        return shown(self.contexts.chosen(self.program.script, self.state, action), self._history, self.state.context)
+        return view_of(self.contexts.choose(self.program.script, self.state, action), self._history, self.state.context)
 
     def conversation(self, messages_max: int) -> tuple[Message, ...]:
         """Return up to `messages_max` last messages, and the system messages at the beginning of the conversation."""
@@ -438,7 +438,7 @@ class TurnContext:
         return next(said, "")
 
 
-def _reworded(progress: Progress | None, text: str, instead: str) -> Progress | None:
+def _reword(progress: Progress | None, text: str, instead: str) -> Progress | None:
     """Return the progress with its prompt and complaint replaced where they equal a certain text."""
     if progress is None:
         return None
@@ -504,7 +504,7 @@ def _recall_function(run: TurnContext) -> Callable[..., Recollections]:
     def recall(query: object, k: int | None = None) -> Recollections:
         if k is not None and (not isinstance(k, int) or not 1 <= k <= K_MAX):
             raise ExpressionFailed(f"recall takes a k from 1 to {K_MAX}")
-        return run.recall_in_text(said(query), k)
+        return run.recall_in_text(to_text(query), k)
 
     return recall
 

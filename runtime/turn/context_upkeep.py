@@ -69,7 +69,7 @@ class _Condenser:
 
 async def update(run: TurnContext, action: Action | None, turn_ends_at: float) -> None:
     """Apply the current strategy to the conversation. Its errors never fail the turn."""
-    chosen = run.contexts.chosen(run.program.script, run.state, action)
+    chosen = run.contexts.choose(run.program.script, run.state, action)
     if chosen is None or run.state.status != "active":
         return
     before = run.state.context or ContextMemory()
@@ -87,7 +87,7 @@ async def update(run: TurnContext, action: Action | None, turn_ends_at: float) -
     with contextlib.suppress(LimitExceeded):  # events are recorded as far as their limit allows
         if condenser.failure:
             run.warn("context_failed", condenser.failure)
-        resized = _resized(chosen.settings.strategy, before, after, condenser)
+        resized = _resize_event(chosen.settings.strategy, before, after, condenser)
         if resized is not None:
             run.record(resized)
 
@@ -98,7 +98,7 @@ def _until(run: TurnContext, turn_ends_at: float) -> float:
     return now + min(run.limits.context_s, max(turn_ends_at - now, 0.0) * TURN_PART)
 
 
-def _resized(strategy: str, before: ContextMemory, after: ContextMemory, condenser: _Condenser) -> Resized | None:
+def _resize_event(strategy: str, before: ContextMemory, after: ContextMemory, condenser: _Condenser) -> Resized | None:
     """Return the event of what became shorter, or None if nothing did."""
     is_new = after.last_resize is not None and after.last_resize != before.last_resize
     marks = [(each.after, each.summary_to, each.memo_to) for each in (before, after)]
@@ -142,7 +142,7 @@ async def compress(run: TurnContext, request: Compress, turn_ends_at: float) -> 
         resized_at=before.turns,
     )
     run.state.context = after
-    resized = _resized("compress", before, after, condenser)
+    resized = _resize_event("compress", before, after, condenser)
     if resized is not None:
         run.record(resized)
 

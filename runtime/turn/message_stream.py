@@ -44,7 +44,7 @@ class MessageStream:
             self._live(MessageDelta(number, action_id, more))
             self._of, self._sent = (number, action_id), text
 
-    def said(self, number: int, action_id: str, text: str) -> None:
+    def finish(self, number: int, action_id: str, text: str) -> None:
         """Finish a message with its text."""
         self.grow(number, action_id, text)
         self._said[number] = (action_id, text)

@@ -29,7 +29,7 @@ from runtime.turn.exits import ends_by_condition
 from runtime.turn.message_stream import ReplyStream
 from runtime.turn.tool_use import CALLS_OF_REPLY_MAX, call_for_model, tools_offered
 from runtime.turn.turn_recall import RecallsExceeded, RecallWanted
-from scripts.expressions.expressions import Rendered
+from scripts.expressions.expressions import Evaluation
 from scripts.model.actions import Action, AiAsk, AiSay, Chat, ModelStep
 from scripts.model.variables import Output, Records
 
@@ -57,10 +57,10 @@ async def complete(
     run: TurnContext,
     purpose: Purpose,
     action: Action,
-    task: Rendered,
+    task: Evaluation,
     *,
     outputs: tuple[Output, ...] = (),
-    until: Rendered = Rendered(""),  # noqa: B008  (frozen)
+    until: Evaluation = Evaluation(""),  # noqa: B008  (frozen)
     reply: str | None = None,
     records: tuple[Records, ...] = (),
     intents: Mapping[str, str] | None = None,

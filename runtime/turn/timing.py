@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from runtime.state.state import Timing
 from runtime.timers.due import due_moment
-from runtime.timers.timers import dates_wanted, pending_timers, timed
+from runtime.timers.timers import dates_wanted, pending_timers, times_of
 from runtime.turn.context import ActionFailed, TurnContext
 from scripts.expressions.time_values import parse_date
 from scripts.model.actions import Action, Expiry, Question
@@ -28,7 +28,7 @@ def begin(run: TurnContext, action: Action) -> Timing:
 
 def past_expiry(run: TurnContext, action: Question) -> Expiry | None:
     """Return the expiry of a question whose date is past before the question is put; None if it can be put."""
-    _, expiry = timed(run.program, run.state, len(run.state.frames), action)
+    _, expiry = times_of(run.program, run.state, len(run.state.frames), action)
     if expiry is None or expiry.until is None:
         return None
     dates = begin(run, action).dates

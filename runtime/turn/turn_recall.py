@@ -14,7 +14,7 @@ from msgspec import Struct
 from runtime.context.text_lengths import CUT, cut_text
 from runtime.state.events import Recollected
 from runtime.state.ports import Memory, MemoryFailed
-from runtime.state.recall_types import By, Recalled, RecalledUnit, RecallWish
+from runtime.state.recall_types import By, RecalledUnit, RecallResult, RecallWish
 
 QUERY_CHARS_MAX = 2_000
 SCORE_DIGITS = 4
@@ -49,17 +49,17 @@ class TurnRecalls(Struct):
     memory: Memory | None
     recalls_max: int
     recall_s: float
-    answers: dict[bytes, Recalled | MemoryFailed] = {}
+    answers: dict[bytes, RecallResult | MemoryFailed] = {}
     events: dict[bytes, Recollected] = {}  # the searches with their results, in order
 
     def event(self, question: RecallQuestion) -> Recollected | None:
         """Return the event of a search, or None if it was not made."""
         return self.events.get(_key(question))
 
-    def known(self, question: RecallQuestion) -> Recalled:
+    def take_result(self, question: RecallQuestion) -> RecallResult:
         """Return the result of a search that was made before. Raises RecallWanted, MemoryFailed."""
         if self.memory is None:
-            return Recalled()
+            return RecallResult()
         answer = self.answers.get(_key(question))
         if answer is None:
             raise RecallWanted(question)
@@ -87,10 +87,10 @@ class TurnRecalls(Struct):
         )
 
 
-async def _answer(memory: Memory, question: RecallQuestion, recall_s: float) -> Recalled | MemoryFailed:
+async def _answer(memory: Memory, question: RecallQuestion, recall_s: float) -> RecallResult | MemoryFailed:
     try:
         async with asyncio.timeout(recall_s):
-            return fitted(await memory.recall(question.wish), question.chars_max)
+            return fit(await memory.recall(question.wish), question.chars_max)
     except MemoryFailed as failed:
         return failed
     except TimeoutError:
@@ -105,7 +105,7 @@ def _key(question: RecallQuestion) -> bytes:
     return _encoder.encode((msgspec.structs.replace(question.wish, in_sight=0), question.chars_max))
 
 
-def fitted(recalled: Recalled, chars_max: int) -> Recalled:
+def fit(recalled: RecallResult, chars_max: int) -> RecallResult:
     """Return the results that fit into so many characters: the units in their order, then their neighbours.
 
     The first unit is cut if it does not fit.
@@ -127,4 +127,4 @@ def fitted(recalled: Recalled, chars_max: int) -> Recalled:
                 left -= len(each.text)
                 around.append(each)
         units.append(msgspec.structs.replace(unit, around=tuple(around)))
-    return Recalled(units=tuple(units))
+    return RecallResult(units=tuple(units))

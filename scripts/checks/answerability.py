@@ -30,7 +30,7 @@ def check_questions(layout: ControlFlowGraph, problems: Problems) -> None:
             if reason is not None:
                 message, key = reason
                 problems.add("QUESTION_UNANSWERABLE", f"`{output.get}`: {message}", output.mark(key), path=path)
-        _unasked(body.actions, problems, path, is_said=False)
+        _check_unasked(body.actions, problems, path, is_said=False)
 
 
 # -- answers --------------------------------------------------------------------------------------------------------
@@ -87,14 +87,14 @@ def _matches(pattern: str, text: str) -> bool:
 # -- choices --------------------------------------------------------------------------------------------------------
 
 
-def _unasked(listed: tuple[Action, ...], problems: Problems, path: str, *, is_said: bool) -> None:
+def _check_unasked(listed: tuple[Action, ...], problems: Problems, path: str, *, is_said: bool) -> None:
     """Report choices without a question and without a preceding message in their list or in an outer list."""
     for action in listed:
         if isinstance(action, actions.Choose) and not _says(action) and not is_said:
             message = "choices without a question and without a message before them"
             problems.add("CHOICE_WITHOUT_QUESTION", message, action.at, path=path)
         for inner in arms(action).values():
-            _unasked(inner, problems, path, is_said=is_said or _says(action))
+            _check_unasked(inner, problems, path, is_said=is_said or _says(action))
         is_said = is_said or any(_says(each) for each in walk((action,)))
 
 

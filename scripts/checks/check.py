@@ -48,7 +48,7 @@ from scripts.model.script import (
     Skill,
     Topic,
     as_output,
-    declared_in,
+    declarations_of,
     resolve_target,
     timers_of,
     topic_ids,
@@ -76,7 +76,7 @@ def check_script(script: Script, problems: Problems, texts: Mapping[str, str]) -
 def _check_flow(script: Script, problems: Problems, flow: VariableFlow, lost: LostParts) -> None:
     """Check a script as a whole: its variables, and without errors also what happens in it."""
     reported = flow.check(problems, lost)
-    check_plain_texts(script, flow.known(), problems)
+    check_plain_texts(script, flow.known_names(), problems)
     layout = ControlFlowGraph(script)
     if problems.fatal:
         check_sense(layout, problems, is_whole=not lost)
@@ -152,7 +152,7 @@ class _Checker:
             self.detector(detector)
         self.on_budget()
         self.faults(faults_of(script.context) if script.context is not None else ())
-        self.timed(script)
+        self.check_times(script)
         self.faults(script_faults(script))
         self.sources(*(repair.say for repair in script.repairs))
         self.forms()
@@ -166,7 +166,7 @@ class _Checker:
             self.sources(phase.when)
             self.declarations(phase.declare)
             self.faults(id_faults(phase.topics, "topic"))
-            self.timed(phase)
+            self.check_times(phase)
             if not phase.topics:
                 self.add("NO_ACTIONS", f"phase {phase.id} has no topics", phase.at)
             for topic in phase.topics:
@@ -177,7 +177,7 @@ class _Checker:
         self.faults(label_faults(topic.milestone, topic, "milestone"))
         with self.within(Place(phase, topic)):
             self.declarations(topic.declare)
-            self.timed(topic)
+            self.check_times(topic)
             if not topic.actions:
                 self.add("NO_ACTIONS", f"topic {topic.id} has no actions", topic.at)
             self.node_actions(topic.actions)
@@ -193,7 +193,7 @@ class _Checker:
         trigger = interrupt.on
         self.faults(trigger_faults(interrupt, is_native=self.is_native))
         if trigger.detector:
-            self.found("detector", trigger.detector, self.script.detectors, trigger.mark("detector"))
+            self.find("detector", trigger.detector, self.script.detectors, trigger.mark("detector"))
         with self.within(Place(node=interrupt)):
             self.sources(interrupt.when)
             with self.names(*([DETECTED] if trigger.detector else [])):  # the finding of the detector
@@ -218,7 +218,7 @@ class _Checker:
                     self.add("ON_BUDGET_WAITS", message, action.at)
                 self.node_actions(each.actions)
 
-    def timed(self, node: Script | Phase | Topic) -> None:
+    def check_times(self, node: Script | Phase | Topic) -> None:
         """Check the reminders and the expiry of all questions of a node."""
         self.faults(default_faults(node))
         self.sources(*(each.say for each in node.remind))
@@ -232,7 +232,7 @@ class _Checker:
         for sheet in self.script.forms:
             aside.sheet(sheet)
             self.faults(form_checks.faults(sheet))
-        self.unused("form", self.script.forms, self.shown)
+        self.check_unused("form", self.script.forms, self.shown)
 
     def experiments(self) -> None:
         """Check the experiments, and report unused ones."""
@@ -241,9 +241,9 @@ class _Checker:
             self.name(plan.id, plan.mark("experiment"))
             self.faults(id_faults(plan.arms, "arm"))
         self.faults(plan_faults(plans, (*self.script.globals, *self.script.declare)))
-        self.unused("experiment", plans, self.met)
+        self.check_unused("experiment", plans, self.met)
 
-    def unused(self, kind: str, nodes: Sequence[FormDefinition | ExperimentPlan], used: set[str]) -> None:
+    def check_unused(self, kind: str, nodes: Sequence[FormDefinition | ExperimentPlan], used: set[str]) -> None:
         """Report the script's own nodes that no action uses; those of an include file may serve other scripts."""
         for each in nodes:
             if each.id not in used and each.at.file == self.script.at.file and each.at != NOWHERE:
@@ -251,7 +251,7 @@ class _Checker:
 
     # -- names --------------------------------------------------------------------------------------------------
 
-    def found(self, kind: str, name: str, nodes: Sequence[_N], at: Location) -> _N | None:
+    def find(self, kind: str, name: str, nodes: Sequence[_N], at: Location) -> _N | None:
         """Return the node with an id, and report one that does not exist."""
         node = next((each for each in nodes if each.id == name), None)
         if node is None:
@@ -262,7 +262,7 @@ class _Checker:
     def role(self, role: str, at: Location) -> None:
         """Check a role; a script without `roles` may use any name, which the model sees."""
         if role and self.script.roles:
-            self.found("role", role, self.script.roles, at)
+            self.find("role", role, self.script.roles, at)
 
     def target(self, target: str, at: Location, others: Sequence[str] = ()) -> None:
         """Check a target; `others` are the words that are possible instead of one."""
@@ -293,7 +293,7 @@ class _Checker:
     def declaration(self, name: str) -> Declaration | None:
         """Return the declaration of a variable that is visible here."""
         nodes = (node for node in (self.place.node, self.place.phase) if node is not None)
-        layers = (declared for node in nodes for declared in declared_in(node))
+        layers = (declared for node in nodes for declared in declarations_of(node))
         found = (*layers, *self.script.session_variables, *self.script.global_variables)
         return next((each for each in found if each.var == name), None)
 
@@ -369,10 +369,10 @@ class _Checker:
             case actions.Experiment():
                 self.met.add(action.plan)
             case actions.CallTool():
-                tool = self.found("tool", action.tool, self.script.tools, action.mark("tool"))
+                tool = self.find("tool", action.tool, self.script.tools, action.mark("tool"))
                 self.faults(tool_checks.call_faults(action, tool, self.declaration) if tool is not None else ())
             case actions.Form():
-                sheet = self.found("form", action.sheet, self.script.forms, action.mark("form"))
+                sheet = self.find("form", action.sheet, self.script.forms, action.mark("form"))
                 if sheet is not None:
                     self.shown.add(sheet.id)
                     self.sheet(sheet)
@@ -387,14 +387,14 @@ class _Checker:
             self.name(action.loop.name, action.loop.at)
         for name in action.assigned:
             self.writes(name, action.mark("output"))
-        skill = self.found("skill", action.skill, self.script.skills, action.mark("call"))
+        skill = self.find("skill", action.skill, self.script.skills, action.mark("call"))
         self.faults(skill_faults(action, skill) if skill is not None else ())
 
     def offers(self, action: Action) -> None:
         """Check the tools that the model of an action may call."""
         seen = set[str]()
         for offer in tools_of(action):
-            tool = self.found("tool", offer.tool, self.script.tools, offer.mark("tool"))
+            tool = self.find("tool", offer.tool, self.script.tools, offer.mark("tool"))
             if offer.tool in seen:
                 self.add("DUPLICATE_ID", f"the tool {offer.tool} is listed twice", offer.mark("tool"))
             elif tool is not None:

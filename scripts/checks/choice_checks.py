@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import regex
 
-from scripts.detectors.words import folded
+from scripts.detectors.words import fold
 from scripts.expressions.condition_algebra import Unknown
 from scripts.expressions.values import number_in, shorten
 from scripts.model.actions import Choose, ListedChoices
@@ -37,7 +37,7 @@ def reply_faults(choices: Sequence[str], at: Location, severity: Severity | None
     """Report two different choices that a reply cannot tell apart: `red` and `Red`."""
     seen: dict[str, str] = {}
     for each in choices:
-        first = seen.setdefault(folded(each), each)
+        first = seen.setdefault(fold(each), each)
         if first != each:
             message = f"a reply cannot tell `{first}` from `{each}`"
             fix = "Choose words that differ in more than case, width and blanks."

@@ -16,7 +16,7 @@ from scripts.model.script import (
     Skill,
     Topic,
     all_actions,
-    declared_in,
+    declarations_of,
     innermost_expiry,
     nodes,
     resolve_target,
@@ -59,7 +59,7 @@ class ControlFlowGraph:
         self._actions: dict[Node, tuple[Action, ...]] = {}
         self._sources: dict[Node, tuple[Template | Expression, ...]] = {}
         # Undeclared variables that a detector or `on_budget` sets have session scope, and it may act at any time.
-        self._watched = {name for each in script.watchers for name in self._written(each.actions)}
+        self._watched = {name for each in script.watchers for name in self._names_written(each.actions)}
         watched = tuple(Declaration(var=name) for name in sorted(self._watched))
         self._session = by_name((*watched, *script.session_variables))
         self._globals = by_name(script.global_variables)
@@ -67,7 +67,7 @@ class ControlFlowGraph:
             (Level.SESSION if plan.by == "session" else Level.GLOBAL, plan.id) for plan in script.experiments
         )
         self._otherwise = Level.SESSION if script.default_scope == "session" else Level.TOPIC
-        self._writes = {skill.id: set(self._written(skill.actions)) for skill in script.skills}
+        self._writes = {skill.id: set(self._names_written(skill.actions)) for skill in script.skills}
 
     @property
     def first(self) -> Node:
@@ -187,7 +187,7 @@ class ControlFlowGraph:
 
         The application sets what no action writes. An earlier session may have written a global variable.
         """
-        written = self.at_any_time.union(*(self._written(body.actions) for _, body in self.bodies()))
+        written = self.at_any_time.union(*(self._names_written(body.actions) for _, body in self.bodies()))
         known = AbstractState()
         for each in self.script.globals:
             is_sure = each.value is not None or each.auto or each.var not in written
@@ -202,9 +202,9 @@ class ControlFlowGraph:
     @property
     def at_any_time(self) -> frozenset[str]:
         """The names that may change at every wait: writes of interrupts, and variables with `auto`."""
-        inner = [declared_in(node) for _, node in nodes(self.script) if isinstance(node, Phase | Topic)]
+        inner = [declarations_of(node) for _, node in nodes(self.script) if isinstance(node, Phase | Topic)]
         names = {each.var for declared in (self.script.declare, *inner) for each in declared if each.auto}
-        return frozenset(names.union(*(self._written(each.actions) for each in self.script.interrupts)))
+        return frozenset(names.union(*(self._names_written(each.actions) for each in self.script.interrupts)))
 
     def interrupt_targets(self) -> list[Node]:
         """Return the topics that interrupts and repairs may jump to from any place, or that answer in a wait."""
@@ -222,7 +222,7 @@ class ControlFlowGraph:
         found = {resolve_target(self.ids, target, phase.id) for target in targets for phase in self.script.phases}
         return {place for place in found if place is not None}
 
-    def _written(self, actions: tuple[Action, ...]) -> set[str]:
+    def _names_written(self, actions: tuple[Action, ...]) -> set[str]:
         return set(names_written(actions, self.script.forms))
 
     def globals_written(self, skill: Skill) -> frozenset[str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from scripts.checks.choice_checks import list_faults, reply_faults
 from scripts.checks.identifier_checks import variable_faults
-from scripts.detectors.words import folded
+from scripts.detectors.words import fold
 from scripts.expressions.suggestions import stands_for
 from scripts.expressions.values import Value, ValueRefused, coerce, number_in, shorten, text_of
 from scripts.model.diagnostics import Fault, Severity
@@ -56,7 +56,7 @@ def value_faults(node: Declaration | Output, value: Value, key: str, *, is_nativ
     yield from list_faults(node.choices, node.mark("choices"))
     severity: Severity | None = None if is_native else "warning"
     yield from reply_faults(node.choices, node.mark("choices"), severity)
-    if len({folded(each) for each in node.labels.values()}) < len(node.labels):
+    if len({fold(each) for each in node.labels.values()}) < len(node.labels):
         yield Fault("CHOICES_INVALID", "two choices have the same text", node.mark("choices"), severity=severity)
     if declared == "choice" and not chosen:
         yield Fault("CHOICES_INVALID", "a choice needs `choices`", node.mark("type"), "Add `choices: [a, b]`.")

@@ -90,10 +90,10 @@ def check_assignment(
             message = f"`{read.name}` may be unset here: not every path sets it"
         fix = "" if is_native else _OLDER_FIX.format(name=read.name)
         problems.add("VARIABLE_MAYBE_UNSET", message, read.at, path="/".join(read.spot).strip("/"), fix=fix)
-    return list(paths.answered())
+    return list(paths.find_answered())
 
 
-def _passed(script: Script) -> dict[str, frozenset[str]]:
+def _parameters_passed(script: Script) -> dict[str, frozenset[str]]:
     """Return the parameters that every call of a skill passes; a value that may be unset is reported at the call.
 
     A technique alone is called with all its parameters, of which the application may leave some out.
@@ -122,23 +122,23 @@ class _Paths:
         self._callers: dict[str, set[Node]] = {}
         self._queue: list[Node] = []
         self._visits: dict[Node, int] = {}
-        self._passed = _passed(layout.script)
+        self._passed = _parameters_passed(layout.script)
 
     def run(self) -> list[UnsetRead]:
         start = self._layout.at_start()
         self._arrive(self._layout.first, start, "")
         for node in self._layout.interrupt_targets():
             phase = self._layout.phase(node)
-            known = self._entered(start.copy(), phase.declare, Node(node.phase, node.topic))
-            self._arrive(node, self._entered(known, self._layout.topic(node).declare, node), "an interrupt leads here")
+            known = self._enter(start.copy(), phase.declare, Node(node.phase, node.topic))
+            self._arrive(node, self._enter(known, self._layout.topic(node).declare, node), "an interrupt leads here")
         self._drain()
         for node in self._layout.skills:
             if node not in self._entries:  # never called
-                self._arrive(node, self._begun(node, start), "")
+                self._arrive(node, self._begin_skill(node, start), "")
                 self._drain()
         return [finding for node in sorted(self._found) for finding in self._found[node].values()]
 
-    def answered(self) -> Iterator[AnsweredCondition]:
+    def find_answered(self) -> Iterator[AnsweredCondition]:
         """Yield the conditions that are a variable alone, if it has a value on every path to them."""
         for node in sorted(self._alone):
             yield from (condition for condition, has_value in self._alone[node].values() if has_value)
@@ -186,13 +186,13 @@ class _Paths:
         owner = phase if self._layout.is_phase(node) else self._layout.topic(node)
         on, off = self._decide(owner.when, known)
         if on is not None:
-            self._arrive(self._layout.inside(node), self._entered(on, owner.declare, self._layout.inside(node)), "")
+            self._arrive(self._layout.inside(node), self._enter(on, owner.declare, self._layout.inside(node)), "")
         if off is not None:
             kind = "phase" if self._layout.is_phase(node) else "topic"
             following = self._layout.past(node)
             self._arrive(following, self._left_phase(off, following), f"{kind} `{owner.id}` is skipped")
 
-    def _entered(self, known: AbstractState, declared: tuple[Declaration, ...], node: Node) -> AbstractState:
+    def _enter(self, known: AbstractState, declared: tuple[Declaration, ...], node: Node) -> AbstractState:
         level = Level.TOPIC if self._layout.is_body(node) else Level.PHASE
         for each in declared:
             self._conditions.forget(known, each.var)
@@ -229,13 +229,13 @@ class _Paths:
         if node.phase != here.phase:
             self._drop(known, Level.PHASE)
             phase = self._layout.phase(node)
-            known = self._entered(known, phase.declare, msgspec.structs.replace(node, step=0))
-        known = self._entered(known, self._layout.topic(node).declare, node)
+            known = self._enter(known, phase.declare, msgspec.structs.replace(node, step=0))
+        known = self._enter(known, self._layout.topic(node).declare, node)
         self._arrive(node, known, f"the conversation comes from {self._layout.topic(here).id} by `goto`")
 
     # -- skills -------------------------------------------------------------------------------------------------------
 
-    def _begun(self, node: Node, caller: AbstractState) -> AbstractState:
+    def _begin_skill(self, node: Node, caller: AbstractState) -> AbstractState:
         """Return the state at the start of a skill: global variables, parameters and declarations."""
         skill = self._layout.skill(node)
         known = AbstractState()
@@ -275,14 +275,14 @@ class _Paths:
         if node is None or skill is None or not skill.actions:
             return known
         self._callers.setdefault(skill.id, set()).add(self._node)
-        self._arrive(node, self._begun(node, known), "")
+        self._arrive(node, self._begin_skill(node, known), "")
         after = self._exits.get(skill.id)
-        done = self._returned(run, skill, known.copy(), after) if after is not None else None
+        done = self._return_from(run, skill, known.copy(), after) if after is not None else None
         if run.call.loop is None:
             return done
         return self._either(done, known, _EMPTY)
 
-    def _returned(self, run: effects.Run, skill: Skill, known: AbstractState, after: AbstractState) -> AbstractState:
+    def _return_from(self, run: effects.Run, skill: Skill, known: AbstractState, after: AbstractState) -> AbstractState:
         for name in self._layout.globals_written(skill):
             mask = after.masks.get((Level.GLOBAL, name), ABSENT)
             if mask != VALUE:
@@ -323,9 +323,9 @@ class _Paths:
         if condition is None:
             return known, None
         self._look(Read(condition, is_condition=True), known)
-        return self._assumed(condition, known, truth=True), self._assumed(condition, known, truth=False)
+        return self._assume(condition, known, truth=True), self._assume(condition, known, truth=False)
 
-    def _assumed(self, condition: Expression, known: AbstractState, *, truth: bool) -> AbstractState | None:
+    def _assume(self, condition: Expression, known: AbstractState, *, truth: bool) -> AbstractState | None:
         facts = condition.compiled.facts
         if not isinstance(facts.value, Unknown):
             return known.copy() if bool(facts.value) is truth else None
@@ -378,7 +378,7 @@ class _Paths:
             case effects.Straight():
                 return known
             case effects.Branch() as branch:
-                then, otherwise = (self._assumed(branch.condition, known, truth=truth) for truth in (True, False))
+                then, otherwise = (self._assume(branch.condition, known, truth=truth) for truth in (True, False))
                 doubts = _doubts(branch.condition)
                 return self._either(self._list(branch.then, then), self._list(branch.otherwise, otherwise), doubts)
             case effects.Each() as each:
@@ -440,17 +440,17 @@ class _Paths:
         self._conditions.learn(Atom(equality(name, text), frozenset({name}), (name, text)) for text in texts)
         out: AbstractState | None = None
         if plain or not pick.options:
-            out = self._chosen(pick, known)
+            out = self._select(pick, known)
             out.facts |= {equality(name, text): False for text in texts}
         for option in with_actions:
-            entry = self._chosen(pick, known)
+            entry = self._select(pick, known)
             self._constant(entry, name, option.value, self._sight)
             done = self._list(option.actions, entry)
             doubts = (f"the {pick.word} is `{option.key}`", f"the {pick.word} is not `{option.key}`")
             out = self._either(done, out, doubts)
         return self._either(out, known, ("", pick.put.doubt)) if pick.put.doubt else out
 
-    def _chosen(self, pick: effects.Select, known: AbstractState) -> AbstractState:
+    def _select(self, pick: effects.Select, known: AbstractState) -> AbstractState:
         return self._put(msgspec.structs.replace(pick.put, doubt=""), known.copy())
 
     # -- reading and writing ------------------------------------------------------------------------------------------

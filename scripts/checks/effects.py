@@ -193,8 +193,8 @@ def _expiring(effect: Effect, expire: actions.Expiry | None) -> Effect:
     if leaves := _leaving("expire", expire.then):
         return replace(effect, leaves=(*effect.leaves, *leaves))
     sure = _surely_set(expire.actions)
-    body = replace(effect.body, put=_expired(effect.body.put, sure)) if isinstance(effect.body, Select) else effect.body
-    steps = tuple(_expired(each, sure) if isinstance(each, Write) else each for each in effect.steps)
+    body = replace(effect.body, put=_expire(effect.body.put, sure)) if isinstance(effect.body, Select) else effect.body
+    steps = tuple(_expire(each, sure) if isinstance(each, Write) else each for each in effect.steps)
     return replace(effect, steps=steps, body=body)
 
 
@@ -208,7 +208,7 @@ _NOT_YET = "its time has not come"
 EXPIRED = "there is no answer in time (`expire`)"
 
 
-def _expired(step: Write, sure: frozenset[str]) -> Write:
+def _expire(step: Write, sure: frozenset[str]) -> Write:
     """Return the write of an answer, which is missing if the question expires; its `do` sets the variables `sure`."""
     is_set = step.value is not None or step.has_default or step.name in sure
     return step if is_set or step.doubt else replace(step, doubt=EXPIRED)
@@ -217,7 +217,7 @@ def _expired(step: Write, sure: frozenset[str]) -> Write:
 def _effect_of(action: Action) -> Effect:
     match action:
         case actions.Say():
-            return Effect((*_looks(*action.texts), *_suggested(action)), waits=_after_message(action))
+            return Effect((*_looks(*action.texts), *_reads_of_acknowledgement(action)), waits=_after_message(action))
         case actions.AiSay():
             return _saying(action)
         case actions.Ask():
@@ -237,7 +237,7 @@ def _effect_of(action: Action) -> Effect:
             return Effect(_looks(action.text), waits="always")
         case actions.Show():
             looks = _looks(action.media.image, action.media.url, action.media.caption)
-            return Effect((*looks, *_suggested(action)), waits=_after_message(action))
+            return Effect((*looks, *_reads_of_acknowledgement(action)), waits=_after_message(action))
         case actions.If():
             steps = (Read(action.condition, is_condition=True),)
             return Effect(steps, Branch(action.condition, action.then, action.otherwise))
@@ -277,7 +277,7 @@ def _effect_of(action: Action) -> Effect:
 
 def _saying(action: actions.AiSay) -> Effect:
     is_waited_for = action.acknowledge is None and action.utterances > 1
-    said = (*_looks(action.task), *_suggested(action), *_exiting(action.exits))
+    said = (*_looks(action.task), *_reads_of_acknowledgement(action), *_exiting(action.exits))
     return Effect(said, waits="maybe" if is_waited_for else _after_message(action))
 
 
@@ -294,7 +294,7 @@ def _assigning(action: actions.Experiment) -> Effect:
     return Effect(body=Select(put, options, "arm", is_sure=bool(options)))
 
 
-def _suggested(action: actions.Say | actions.AiSay | actions.Show) -> tuple[Read, ...]:
+def _reads_of_acknowledgement(action: actions.Say | actions.AiSay | actions.Show) -> tuple[Read, ...]:
     return _looks(action.acknowledge.text) if action.acknowledge is not None else ()
 
 
@@ -448,7 +448,7 @@ def _choosing(action: actions.Choose) -> Effect:
         (
             *_looks(action.question, action.invalid),
             *_confirming(action.if_known, frozenset({action.variable})),
-            *itertools.chain.from_iterable(map(_offered, action.choices)),
+            *itertools.chain.from_iterable(map(_reads_of_choice, action.choices)),
         ),
         Select(put, tuple(options)),
         _leaves(action),
@@ -457,7 +457,7 @@ def _choosing(action: actions.Choose) -> Effect:
     return _failing(action, effect)
 
 
-def _offered(choice: actions.ChoiceItem | actions.ListedChoices) -> Iterator[Read]:
+def _reads_of_choice(choice: actions.ChoiceItem | actions.ListedChoices) -> Iterator[Read]:
     """Yield what a choice reads when it is offered."""
     at_hand = _NO_NAMES
     if isinstance(choice, actions.ListedChoices):

@@ -24,7 +24,7 @@ def faults(sheet: FormDefinition) -> Iterator[Fault]:
     yield from _each_once(sheet.fields, "field")
     for each in sheet.fields:
         yield from _faults(each)
-    yield from _computed_too_early(sheet)
+    yield from _check_computed_order(sheet)
 
 
 def _each_once(fields: tuple[FormField, ...], what: str) -> Iterator[Fault]:
@@ -88,7 +88,7 @@ def _column_faults(field: FormField) -> Iterator[Fault]:
             yield from _faults(each)
 
 
-def _computed_too_early(sheet: FormDefinition) -> Iterator[Fault]:
+def _check_computed_order(sheet: FormDefinition) -> Iterator[Fault]:
     """Check the order of computed fields: they are computed from first to last, so none can use one below it."""
     later = {each.name for each in sheet.fields if each.computed is not None}
     for each in sheet.fields:

@@ -119,7 +119,7 @@ def _keys(value: object) -> Iterator[str]:
 def _unread(layout: ControlFlowGraph, read: set[str], problems: Problems) -> None:
     """Add a note for each variable that ends with a phase, topic or skill and that nothing reads."""
     for phase in layout.script.phases:
-        answered = {name for topic in phase.topics for name in _answered(walk(topic.actions))}
+        answered = {name for topic in phase.topics for name in _answer_names(walk(topic.actions))}
         _note({each.var: each.mark("var") for each in phase.declare}, read | answered, problems, phase.id)
     for node, body in layout.bodies():
         sight = layout.sight(node)
@@ -128,10 +128,10 @@ def _unread(layout: ControlFlowGraph, read: set[str], problems: Problems) -> Non
         for name, at in (written for action in actions for written in effect_of(action).written):
             if sight.declaration(name) is None and sight.key(name)[0] is Level.TOPIC:
                 found.setdefault(name, at)
-        _note(found, read.union(_answered(actions)), problems, layout.path(node))
+        _note(found, read.union(_answer_names(actions)), problems, layout.path(node))
 
 
-def _answered(actions: Iterable[Action]) -> Iterator[str]:
+def _answer_names(actions: Iterable[Action]) -> Iterator[str]:
     """Yield the answers of the user and values computed from them, which are stored whether they are read or not."""
     for action in actions:
         yield from (item.variable for item in outputs_of(action))

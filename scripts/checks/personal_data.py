@@ -68,7 +68,7 @@ def check_copies(script: Script, problems: Problems) -> None:
     names = personal_names(script)
     if not names:
         return
-    written = [(action.id, *each) for action in all_actions(script) for each in _written(action)]
+    written = [(action.id, *each) for action in all_actions(script) for each in _writes(action)]
     fields = ((sheet.id, field) for sheet in script.forms for field in sheet.fields)
     values = ((place, field.name, value) for place, field in fields for value in (field.computed, field.default))
     written += [(place, name, value) for place, name, value in values if isinstance(value, Expression)]
@@ -79,7 +79,7 @@ def check_copies(script: Script, problems: Problems) -> None:
             problems.add("PERSONAL_COPIED", message, value.at, path=place)
 
 
-def _written(action: Action) -> Iterator[tuple[str, Expression]]:
+def _writes(action: Action) -> Iterator[tuple[str, Expression]]:
     match action:
         case Set():
             yield from action.assignments.items()

@@ -124,7 +124,7 @@ class _Transitions:
         self._waiting = _waiting_skills(script)
 
     def check(self) -> None:
-        reached = self._reached()
+        reached = self._reachable()
         for phase in self._script.phases:
             spots = [(phase.id, topic.id) for topic in phase.topics]
             if spots and not any(spot in reached for spot in spots):
@@ -144,7 +144,7 @@ class _Transitions:
                     self._problems.add("TOPIC_UNREACHABLE", f"topic {topic.id}: {why}", at, path="/".join(spot))
         self._check_rounds(reached)
 
-    def _reached(self) -> set[Spot]:
+    def _reachable(self) -> set[Spot]:
         """Return every reachable topic."""
         first = {*self._from(0, 0), *self._from_anywhere}
         ways = {spot: self._next(spot, topic) for spot, (_, topic) in self._topics.items()}
@@ -200,7 +200,7 @@ class _Transitions:
             if all(target in ring for each in ring for target in targets[each]):
                 message = "endless loop: nothing in it waits, and nothing leads out"
                 self._problems.add("LOOP_ENDLESS", message, back.at, path="/".join(spot))
-            elif condition := _unchanged(topics):
+            elif condition := _condition_unchanged(topics):
                 message = f"endless loop: nothing in it waits or changes its conditions (`{condition}`)"
                 self._problems.add("LOOP_ENDLESS", message, back.at, path="/".join(spot), severity="warning")
 
@@ -249,7 +249,7 @@ def _reach(starts: Set[Spot], ways: Mapping[Spot, list[Spot]]) -> set[Spot]:
     return found
 
 
-def _unchanged(topics: list[Topic]) -> str:
+def _condition_unchanged(topics: list[Topic]) -> str:
     """Return the first condition in a cycle of topics if nothing in it changes a variable of any, or an empty text."""
     conditions: list[Expression] = []
     written: set[str] = set()

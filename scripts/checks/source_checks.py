@@ -86,12 +86,12 @@ def single_braces(text: Template) -> Iterator[tuple[str, str, Location, str]]:
 
 def texts_like_expressions(action: Action) -> Iterator[tuple[str, str, Location]]:
     """Yield texts that an action gives and that look like an expression: what gets them, the text and its location."""
-    for name, value in _given(action):
+    for name, value in _values_of(action):
         if (found := _LIKE_EXPRESSION.fullmatch(value.source)) is not None:
             yield name, found[1], value.at
 
 
-def _given(action: Action) -> Iterable[tuple[str, Template | Expression]]:
+def _values_of(action: Action) -> Iterable[tuple[str, Template | Expression]]:
     """Return the values that an action gives to variables, parameters or data, by name."""
     match action:
         case Set():

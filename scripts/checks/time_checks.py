@@ -18,7 +18,7 @@ def action_faults(action: Action) -> Iterator[Fault]:
     if isinstance(action, Sleep):
         yield from _moment(action.moment)
     elif isinstance(action, Question):
-        yield from _timed(action.remind, action.expire)
+        yield from _check_times(action.remind, action.expire)
         for inner in (inner for each in timers_of(action) for inner in unable(each.actions)):
             message = f"`remind` and `expire` cannot `{action_type(inner)}`: their actions run at once"
             yield Fault("TIMER_WAITS", message, inner.at)
@@ -26,7 +26,7 @@ def action_faults(action: Action) -> Iterator[Fault]:
 
 def default_faults(node: Script | Phase | Topic) -> Iterator[Fault]:
     """Yield the problems of the reminders and the expiry of all questions of a script, phase or topic."""
-    yield from _timed(node.remind, node.expire)
+    yield from _check_times(node.remind, node.expire)
     for each in timers_of(node):
         if each.actions:
             yield Fault("TIMER_DO_SHARED", "`do` is not allowed here, only at an action", each.mark("do"))
@@ -65,7 +65,7 @@ def action_moments(action: Action) -> Iterator[Moment]:
         yield from timers_of(action)
 
 
-def _timed(remind: Sequence[Reminder], expire: Expiry | None) -> Iterator[Fault]:
+def _check_times(remind: Sequence[Reminder], expire: Expiry | None) -> Iterator[Fault]:
     seen: set[str] = set()
     for each in remind:
         yield from _moment(each)

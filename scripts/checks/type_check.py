@@ -91,7 +91,7 @@ class _Sense:
             begun = (each.when for each in self._layout.script.phases if each.topics and each.topics[0] is body)
             for when in (*begun, body.when if isinstance(body, Topic) else None):
                 if when is not None:
-                    self._compared(when)
+                    self._check_comparisons(when)
             self._outputs_of_one_name()
             for action in self._layout.actions(node):
                 self._action(action)
@@ -148,13 +148,13 @@ class _Sense:
     def _action(self, action: Action) -> None:
         effect = effect_of(action)
         if action.when is not None:
-            self._compared(action.when)
+            self._check_comparisons(action.when)
         for step in effect.steps:
             match step:
                 case Read():
-                    self._compared(step.source)
+                    self._check_comparisons(step.source)
                 case Write() if step.value is not None:
-                    self._compared(step.value)
+                    self._check_comparisons(step.value)
                     self._literal_fits(step.name, step.value, self._sight.declaration(step.name))
                 case Write():
                     pass
@@ -167,7 +167,7 @@ class _Sense:
                     self._fits(name, option.value, self._sight.declaration(name), at)
         if isinstance(action, actions.Add):
             for name, value in action.additions.items():
-                self._appended(name, value.at)
+                self._check_append(name, value.at)
         if isinstance(action, actions.Call):
             self._call(action)
         for moment in action_moments(action):
@@ -192,7 +192,7 @@ class _Sense:
                 return  # it says what to write
             self._add(f"`{name}` cannot store this value: {refused}", at, fix)
 
-    def _appended(self, name: str, at: Location) -> None:
+    def _check_append(self, name: str, at: Location) -> None:
         declared = self._sight.declaration(name)
         if declared is not None and declared.kind not in {None, "list"}:
             self._add(f"`add` needs a list, but `{name}` is a {declared.kind}", at)
@@ -252,7 +252,7 @@ class _Sense:
 
     # -- comparisons --------------------------------------------------------------------------------------------------
 
-    def _compared(self, source: Template | Expression) -> None:
+    def _check_comparisons(self, source: Template | Expression) -> None:
         self._parts_of(source)
         for each in source.facts.comparisons:
             if each.sign in {"in", "notin"} and not isinstance(each.value, list | str):

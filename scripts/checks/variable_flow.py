@@ -10,7 +10,7 @@ from scripts.expressions.expressions import is_reserved
 from scripts.expressions.suggestions import suggest
 from scripts.model.base import Location
 from scripts.model.diagnostics import Problems, Severity
-from scripts.model.script import Detector, Interrupt, Phase, Script, Skill, Topic, declared_in
+from scripts.model.script import Detector, Interrupt, Phase, Script, Skill, Topic, declarations_of
 
 _OUT_OF_SIGHT = (
     "A skill reads only its parameters and global variables, and its own variables end with it: pass the value."
@@ -54,7 +54,7 @@ class Place(Struct, frozen=True):
     def declared(self) -> Iterator[str]:
         """Return the names that the phase, topic or skill declares."""
         for node in (self.phase, self.node):
-            yield from (each.var for each in declared_in(node)) if node is not None else ()
+            yield from (each.var for each in declarations_of(node)) if node is not None else ()
 
 
 class _Read(Struct, frozen=True):
@@ -104,7 +104,7 @@ class VariableFlow:
         reported: set[tuple[str, tuple[str, str]]] = set()
         everywhere = {each.var for each in self._script.global_variables}
         session = {each.var for each in self._script.session_variables} | self._by_detectors
-        known = self.known()
+        known = self.known_names()
         of_phases = {each.var for phase in self._script.phases for each in phase.declare}
         for read in self._reads:
             in_sight = everywhere if isinstance(read.place.node, Skill) else everywhere | session
@@ -131,7 +131,7 @@ class VariableFlow:
         if read.place.ids in writers:
             return False
         path = "/".join(read.place.ids).strip("/")
-        setter, declared = self._setter(writers, read.place.ids), self._declared_at(read.name)
+        setter, declared = self._setter(writers, read.place.ids), self._declaring_places(read.name)
         source = setter or next((path for path, has_value in declared.items() if has_value), "")
         if source and lost:
             return False
@@ -175,14 +175,14 @@ class VariableFlow:
         setters = [topic for topic in (*reversed(topics[:here]), *topics[here:]) if topic in writers]
         return "/".join(setters[0]) if setters else ""
 
-    def _declared_at(self, name: str) -> dict[str, bool]:
+    def _declaring_places(self, name: str) -> dict[str, bool]:
         """Return the phases and topics that declare a variable, in script order, and whether it has a value there."""
         places: list[tuple[str, Phase | Topic]] = [(phase.id, phase) for phase in self._script.phases]
         places += [(f"{phase.id}/{topic.id}", topic) for phase in self._script.phases for topic in phase.topics]
         found = [(path, each) for path, node in places for each in node.declare if each.var == name]
         return {path: each.value is not None or each.auto for path, each in found}
 
-    def known(self) -> frozenset[str]:
+    def known_names(self) -> frozenset[str]:
         """Return the names that the script declares or writes."""
         declared = [self._script.global_variables, self._script.session_variables]
         for phase in self._script.phases:

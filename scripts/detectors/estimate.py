@@ -15,7 +15,7 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from scripts.detectors.words import folded
+from scripts.detectors.words import fold
 from scripts.model.detectors import Measure, Sign
 
 CHARS_MAX = 4_000  # characters of a message that are analysed
@@ -46,7 +46,7 @@ class _Entry(Struct, frozen=True):
     also: str = ""  # its kind of particle directly before another sign: 好 in 好累
 
 
-class _Seen(Struct, frozen=True):
+class _WordMatch(Struct, frozen=True):
     """A word and its position in the clause."""
 
     start: int
@@ -59,23 +59,23 @@ class Vocabulary:
 
     def __init__(self, measures: tuple[Measure, ...], signs: tuple[Sign, ...]) -> None:
         self.measures = {measure.name: measure for measure in measures}
-        entries = {folded(word): _Entry(folded(word), kind) for word, kind in particles().items()}
+        entries = {fold(word): _Entry(fold(word), kind) for word, kind in particles().items()}
         for word, feeling in feelings().items() if any(each.lexicon for each in measures) else ():
             both = {"valence": feeling.valence, "arousal": feeling.arousal}
             values = {each.name: each.within(both[each.lexicon]) for each in measures if each.lexicon}
-            entries[folded(word)] = _Entry(folded(word), "sign", values)
+            entries[fold(word)] = _Entry(fold(word), "sign", values)
         for sign in signs:
-            for word in filter(None, map(folded, sign.words)):
+            for word in filter(None, map(fold, sign.words)):
                 known = entries.get(word)
                 values = {**(known.values if known is not None else {}), **sign.values}
                 entries[word] = _Entry(word, "sign", values, sign.label)
-        also = {folded(word): kind for word, kind in particles().items() if kind in {"stronger", "weaker"}}
+        also = {fold(word): kind for word, kind in particles().items() if kind in {"stronger", "weaker"}}
         entries = {word: structs.replace(each, also=also.get(word, "")) for word, each in entries.items()}
         self._by_first: dict[str, list[_Entry]] = {}
         for entry in sorted(entries.values(), key=lambda each: -len(each.word)):
             self._by_first.setdefault(entry.word[0], []).append(entry)
 
-    def seen_in(self, clause: str) -> Iterator[_Seen]:
+    def find_words(self, clause: str) -> Iterator[_WordMatch]:
         """Yield the known words of a clause, the longest at each position."""
         at = 0
         while at < len(clause):
@@ -85,7 +85,7 @@ class Vocabulary:
             if found is None:
                 at += 1
                 continue
-            yield _Seen(at, at + len(found.word), found)
+            yield _WordMatch(at, at + len(found.word), found)
             at += len(found.word)
 
 
@@ -96,17 +96,17 @@ def _is_at(clause: str, at: int, entry: _Entry) -> bool:
     return not (end < len(clause) and _LATIN.match(clause[end - 1]) and _LATIN.match(clause[end]))
 
 
-class _Weighed(Struct):
+class _WeightedValues(Struct):
     """The values so far: by measure, pairs of value and weight."""
 
     values: dict[str, list[tuple[float, float]]]
     labels: list[tuple[float, str]]
 
 
-def measured(vocabulary: Vocabulary, text: str) -> Estimate:
+def estimate(vocabulary: Vocabulary, text: str) -> Estimate:
     """Estimate each measure of a message; a measure without a sign is left out."""
-    weighed = _Weighed({}, [])
-    for clause in _CLAUSE.split(folded(text[:CHARS_MAX])):
+    weighed = _WeightedValues({}, [])
+    for clause in _CLAUSE.split(fold(text[:CHARS_MAX])):
         _read_clause(vocabulary, clause, weighed)
     values = {}
     for name, pairs in weighed.values.items():
@@ -116,14 +116,14 @@ def measured(vocabulary: Vocabulary, text: str) -> Estimate:
     return Estimate(values, strongest[1])
 
 
-def _read_clause(vocabulary: Vocabulary, clause: str, weighed: _Weighed) -> None:
-    around: list[_Seen] = []  # the particles since the last sign
-    last: tuple[_Seen, list[_Seen]] | None = None  # the last sign with those before it
-    found = list(vocabulary.seen_in(clause))
+def _read_clause(vocabulary: Vocabulary, clause: str, weighed: _WeightedValues) -> None:
+    around: list[_WordMatch] = []  # the particles since the last sign
+    last: tuple[_WordMatch, list[_WordMatch]] | None = None  # the last sign with those before it
+    found = list(vocabulary.find_words(clause))
     for seen, following in itertools.zip_longest(found, found[1:]):
         leads = following is not None and following.entry.kind == "sign" and following.start == seen.end
         if leads and seen.entry.kind == "sign" and seen.entry.also:
-            around.append(_Seen(seen.start, seen.end, _Entry(seen.entry.word, seen.entry.also)))
+            around.append(_WordMatch(seen.start, seen.end, _Entry(seen.entry.word, seen.entry.also)))
         elif seen.entry.kind == "sign":
             _weigh(vocabulary, last, [], clause, weighed)
             last, around = (seen, around), []
@@ -139,7 +139,11 @@ def _read_clause(vocabulary: Vocabulary, clause: str, weighed: _Weighed) -> None
 
 
 def _weigh(
-    vocabulary: Vocabulary, sign: tuple[_Seen, list[_Seen]] | None, after: list[_Seen], clause: str, weighed: _Weighed
+    vocabulary: Vocabulary,
+    sign: tuple[_WordMatch, list[_WordMatch]] | None,
+    after: list[_WordMatch],
+    clause: str,
+    weighed: _WeightedValues,
 ) -> None:
     """Add a sign, modified by the particles before it; particles of degree also apply after it (压力有点大)."""
     if sign is None:
@@ -158,7 +162,7 @@ def _weigh(
         measure = vocabulary.measures.get(name)
         if measure is None:
             continue
-        change = _denied(measure, value, turned) * min(factor, 1.0) if denied else factor
+        change = _negation_factor(measure, value, turned) * min(factor, 1.0) if denied else factor
         found = measure.within(measure.neutral + (value - measure.neutral) * change)
         weighed.values.setdefault(name, []).append((found, 0.2 + measure.strength(found)))
         strongest = max(strongest, measure.strength(found))
@@ -166,7 +170,7 @@ def _weigh(
         weighed.labels.append((strongest, seen.entry.label))
 
 
-def _near(seen: _Seen, around: list[_Seen], clause: str) -> list[str]:
+def _near(seen: _WordMatch, around: list[_WordMatch], clause: str) -> list[str]:
     """Return the kinds of the particles that apply to a sign, each within reach of the next."""
     reach = REACH[not clause[seen.start].isascii()]
     near: list[str] = []
@@ -180,7 +184,7 @@ def _near(seen: _Seen, around: list[_Seen], clause: str) -> list[str]:
     return near
 
 
-def _denied(measure: Measure, value: float, turned: float) -> float:
+def _negation_factor(measure: Measure, value: float, turned: float) -> float:
     """Return the factor of a negated sign's distance from neutral."""
     if not measure.min < measure.neutral < measure.max:
         return DAMPED

@@ -72,10 +72,10 @@ def _differences(detector: Detector, vocabulary: Vocabulary, example: Example) -
     for name, least, got in (("score", example.score, found.score), ("severity", example.severity, found.severity)):
         if least is not None and example.detected and got < least:
             yield name, least, got
-    yield from _measured(detector, example, found)
+    yield from _compare_measures(detector, example, found)
 
 
-def _measured(detector: Detector, example: Example, found: DetectorFinding) -> Iterator[Difference]:
+def _compare_measures(detector: Detector, example: Example, found: DetectorFinding) -> Iterator[Difference]:
     measures = {measure.name: measure for measure in detector.measures}
     for name, expected in example.measured.items():
         last = found.measured[-len(expected) :] if expected else ()

@@ -6,8 +6,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from scripts.detectors.estimate import Estimate, Vocabulary, measured
-from scripts.detectors.words import mentioned
+from scripts.detectors.estimate import Estimate, Vocabulary, estimate
+from scripts.detectors.words import find_mentioned
 from scripts.model.detectors import Pattern, Rule, Trend
 from scripts.model.script import Detector
 
@@ -60,7 +60,7 @@ def estimates(detector: Detector, vocabulary: Vocabulary, messages: Sequence[Win
     if not detector.measures:
         return ()
     seen = (each for each in window(detector, messages) if watches(detector, each.role))
-    return tuple(measured(vocabulary, each.content) for each in seen)
+    return tuple(estimate(vocabulary, each.content) for each in seen)
 
 
 def judge(detector: Detector, vocabulary: Vocabulary, messages: Sequence[WindowMessage]) -> DetectorFinding | None:
@@ -77,7 +77,7 @@ def judge(detector: Detector, vocabulary: Vocabulary, messages: Sequence[WindowM
 
 
 def _by_rules(detector: Detector, said: str, estimated: tuple[Estimate, ...]) -> DetectorFinding | None:
-    hits = [(rule, words) for rule in detector.rules if (words := _mentioned(rule, said))]
+    hits = [(rule, words) for rule in detector.rules if (words := _words_mentioned(rule, said))]
     sure = [hit for hit in hits if hit[0].score >= detector.threshold]
     if not sure:
         return None
@@ -93,8 +93,8 @@ def _by_rules(detector: Detector, said: str, estimated: tuple[Estimate, ...]) ->
     )
 
 
-def _mentioned(rule: Rule, said: str) -> list[str]:
-    return [word for word in rule.words if mentioned(said, (word,))]
+def _words_mentioned(rule: Rule, said: str) -> list[str]:
+    return [word for word in rule.words if find_mentioned(said, (word,))]
 
 
 def _by_patterns(detector: Detector, estimated: tuple[Estimate, ...]) -> DetectorFinding | None:

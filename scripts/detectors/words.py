@@ -19,28 +19,28 @@ _ALL_SPACED = re.compile(f"{_SPACED}+")
 _SPACED_RUN = re.compile(rf"{_SPACED}+(?:['-]{_SPACED}+)*")
 
 
-def folded(text: str) -> str:
+def fold(text: str) -> str:
     """Normalise case, width, spacing and quotes of a text for comparison."""
     return " ".join(unicodedata.normalize("NFKC", text[:CHARS_MAX]).casefold().replace("’", "'").split())
 
 
 def bare(text: str) -> str:
     """Return a normalised text without surrounding punctuation."""
-    return folded(text).strip(" .,!?;:…~。，！？；：、'\"“”")
+    return fold(text).strip(" .,!?;:…~。，！？；：、'\"“”")
 
 
-def mentioned(text: str, words: Iterable[str]) -> str:
+def find_mentioned(text: str, words: Iterable[str]) -> str:
     """Return the first of the words that a text contains, or an empty text.
 
     Only whole words match (``red`` is not in ``bored``), except in writing systems without word borders, as Chinese.
     """
-    said = folded(text)
+    said = fold(text)
     return next((word for word in words if word.strip() and _whole(word).search(said)), "")
 
 
 def is_short(text: str) -> bool:
     """Return whether a text has at most 6 words, and 12 characters of writing systems without spaces between words."""
-    said = folded(text)
+    said = fold(text)
     words = sum(1 for _ in _SPACED_RUN.finditer(said))
     rest = sum(1 for character in _SPACED_RUN.sub("", said) if character.isalnum())
     return words <= SHORT_WORDS and rest <= SHORT_CHARS
@@ -53,7 +53,7 @@ def is_spaced(text: str) -> bool:
 
 @lru_cache(maxsize=10_000)
 def _whole(written: str) -> re.Pattern[str]:
-    return whole_word(folded(written))
+    return whole_word(fold(written))
 
 
 def whole_word(word: str) -> re.Pattern[str]:

@@ -12,7 +12,7 @@ from scripts.editing.line_place import place_at
 from scripts.editing.name_occurrences import Name
 from scripts.model.diagnostics import CODES, Problem
 from scripts.model.script import Path, Script
-from scripts.versions.rename_map import written
+from scripts.versions.rename_map import format_path
 
 _KEY = re.compile(r"([\w-]+):(?=\s|$)")
 
@@ -30,7 +30,7 @@ def name_meaning(name: Name, known: KnownNames) -> str:
     """Return the kind of a name, and of a variable its type and meaning."""
     declaration = known.declarations.get(name.id) if name.kind == "variable" else None
     path: Path = name.path
-    text = f"{name.kind} `{written(path)}`"
+    text = f"{name.kind} `{format_path(path)}`"
     if declaration is None:
         return text + (", not declared" if name.kind == "variable" else "")
     value = f"\n\nInitial value: `{declaration.value}`" if declaration.value is not None else ""

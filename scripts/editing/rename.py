@@ -14,7 +14,7 @@ from scripts.expressions.expressions import is_reserved
 from scripts.model.actions import walk
 from scripts.model.script import Path, Script, actions_of, nodes
 from scripts.parse.read_script import Reading, Source, read_script
-from scripts.versions.rename_map import SECTIONS, Section, written
+from scripts.versions.rename_map import SECTIONS, Section, format_path
 from scripts.yaml.writer import pair_lines
 
 _ID = re.compile(r"[^\W\d][\w-]*")
@@ -38,7 +38,7 @@ Edits = Mapping[str, Sequence[TextEdit]]
 """By the name of a file, edits that do not overlap; the script itself has an empty name."""
 
 
-def edited(text: str, edits: Sequence[TextEdit]) -> str:
+def apply_edits(text: str, edits: Sequence[TextEdit]) -> str:
     """Return a text with its edits."""
     for each in sorted(edits, reverse=True):
         text = text[: each.start] + each.text + text[each.end :]
@@ -64,7 +64,7 @@ def rename(source: Source, beside: Mapping[str, str], name: Name, new: str) -> E
     renamed = _read_edited(source, edits)
     entries = list(_entries(name, new, reading.draft, renamed.draft))
     if entries:
-        text = edited(source.text, edits[""])
+        text = apply_edits(source.text, edits[""])
         edits[""] += [_to_original(each, edits[""]) for each in _entry_edits(text, entries)]
         renamed = _read_edited(source, edits)
     _check_result(reading, renamed)
@@ -86,17 +86,17 @@ def _check_name(name: Name, new: str, found: Sequence[Occurrence]) -> None:
         raise RenameRefused(f"{new!r} is not a valid name: it begins with a letter and contains {others}")
     if name.kind == "variable" and is_reserved(new):
         raise RenameRefused(f"the runtime reserves the name {new}")
-    if any(each.name == _renamed(name, new) for each in found):
+    if any(each.name == _rename(name, new) for each in found):
         raise RenameRefused(f"there is already a {name.kind} {new}")
 
 
-def _renamed(name: Name, new: str) -> Name:
+def _rename(name: Name, new: str) -> Name:
     return Name(name.kind, (*name.path[:-1], new))
 
 
 def _read_edited(source: Source, edits: Edits) -> Reading:
-    side_files = {file: edited(text, edits.get(file, ())) for file, text in source.side_files.items()}
-    text = edited(source.text, edits.get("", ()))
+    side_files = {file: apply_edits(text, edits.get(file, ())) for file, text in source.side_files.items()}
+    text = apply_edits(source.text, edits.get("", ()))
     return read_script(msgspec.structs.replace(source, text=text, side_files=side_files))
 
 
@@ -122,11 +122,11 @@ def _entries(name: Name, new: str, before: Script, after: Script | None) -> Iter
     """Yield the entries of `migrations:` for a rename; also for actions whose derived ids contain the variable."""
     section = _RENAMED_SECTIONS.get(name.kind)
     if section is not None and not (section == "actions" and len(name.path) == 3 and name.path[0].startswith(":")):
-        yield _Entry(section, written(name.path), written(_renamed(name, new).path))
+        yield _Entry(section, format_path(name.path), format_path(_rename(name, new).path))
     if name.kind == "variable" and after is not None:
         for old, changed in zip(_action_paths(before), _action_paths(after), strict=False):
             if old != changed and not old[0].startswith(":"):
-                yield _Entry("actions", written(old), written(changed))
+                yield _Entry("actions", format_path(old), format_path(changed))
 
 
 def _action_paths(script: Script) -> Iterator[Path]:
@@ -150,7 +150,7 @@ def _entry_edits(text: str, entries: Sequence[_Entry]) -> Iterator[TextEdit]:
         yield _removal(text, keys[path].start, values[path].end)
     for section in list(added):
         if (own := values.get(("migrations", section))) is not None:
-            yield _appended(text, own, added.pop(section))
+            yield _append(text, own, added.pop(section))
     if added:
         lines = [line for section, inner in added.items() for line in (f"{section}:", *(f"  {each}" for each in inner))]
         yield _new_sections(text, values.get(("migrations",)), lines)
@@ -173,7 +173,7 @@ def _new_sections(text: str, migrations: Part | None, lines: Sequence[str]) -> T
     if migrations is not None and migrations.kind == "mapping":
         if text[migrations.start] == "{":
             raise RenameRefused("`migrations` is written in braces: write it over several lines first")
-        return _appended(text, migrations, lines)
+        return _append(text, migrations, lines)
     line_end = _line_end(text)
     before = "" if text.endswith("\n") else line_end
     written_lines = ("migrations:", *(f"  {each}" for each in lines))
@@ -184,7 +184,7 @@ def _line_end(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def _appended(text: str, mapping: Part, lines: Sequence[str]) -> TextEdit:
+def _append(text: str, mapping: Part, lines: Sequence[str]) -> TextEdit:
     """Return the edit that appends pairs to a mapping, in a block or in braces."""
     start, end = mapping.start, mapping.end
     if text[start] == "{":

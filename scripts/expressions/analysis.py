@@ -14,7 +14,7 @@ from jinja2 import nodes
 from msgspec import Struct
 
 from scripts.expressions import condition_algebra as algebra
-from scripts.expressions.arithmetic import added, counted, subtracted
+from scripts.expressions.arithmetic import names_of_sums, operands_of_arithmetic, operands_of_differences
 from scripts.expressions.condition_algebra import UNKNOWN, Literal, Unknown
 from scripts.expressions.members import BUILTINS, DATE_PARTS, KINDS, METHODS, MemberFault, member_faults
 from scripts.expressions.sandbox import SANDBOX
@@ -95,16 +95,16 @@ def analyse_expression(tree: nodes.Template, every: list[nodes.Node], *, is_text
     return reader.facts(
         tree,
         every,
-        when_true=Outcome(algebra.implied(expression, True), tuple(algebra.literals(expression, True))),
-        when_false=Outcome(algebra.implied(expression, False), tuple(algebra.literals(expression, False))),
+        when_true=Outcome(algebra.names_implied(expression, True), tuple(algebra.literals(expression, True))),
+        when_false=Outcome(algebra.names_implied(expression, False), tuple(algebra.literals(expression, False))),
         value=algebra.constant(expression),
         null_with=null_with,
         is_null_able=is_null_able,
-        carried=frozenset(_carried(expression)),
+        carried=frozenset(_names_of_values(expression)),
     )
 
 
-def _carried(node: nodes.Node) -> Iterator[str]:
+def _names_of_values(node: nodes.Node) -> Iterator[str]:
     """Exclude names that are only compared, tested or counted."""
     match node:
         case nodes.Name():
@@ -116,11 +116,11 @@ def _carried(node: nodes.Node) -> Iterator[str]:
         case nodes.Getitem(node=nodes.Name(name="vars"), arg=nodes.Const(value=str(name))):
             yield name
         case nodes.CondExpr():
-            yield from _carried(node.expr1)
-            yield from _carried(node.expr2) if node.expr2 is not None else ()
+            yield from _names_of_values(node.expr1)
+            yield from _names_of_values(node.expr2) if node.expr2 is not None else ()
         case _:
             for part in algebra.children(node):
-                yield from _carried(part)
+                yield from _names_of_values(part)
 
 
 class _Enclosing(Struct, frozen=True):
@@ -159,9 +159,9 @@ class _Reader:
             members=tuple(_members(every)),
             parts=tuple(dict.fromkeys(_parts(every))),
             keys=frozenset(_keys(every)),
-            counted=frozenset(counted(every)) - BUILTINS,
-            added=tuple(added(every)),
-            subtracted=frozenset(subtracted(every)) - BUILTINS,
+            counted=frozenset(operands_of_arithmetic(every)) - BUILTINS,
+            added=tuple(names_of_sums(every)),
+            subtracted=frozenset(operands_of_differences(every)) - BUILTINS,
             places=tuple(_places(every)),
             called=self._unknown_functions,
             methods=tuple(dict.fromkeys(_unknown_methods(every))),
@@ -202,7 +202,7 @@ class _Reader:
     def _where(self, around: _Enclosing, condition: nodes.Expr, truth: bool) -> _Enclosing:
         self._learn(condition)
         certain = (*around.literals, *algebra.literals(condition, truth))
-        return _Enclosing(around.names | algebra.implied(condition, truth), certain, around.local)
+        return _Enclosing(around.names | algebra.names_implied(condition, truth), certain, around.local)
 
     def _learn(self, condition: nodes.Expr) -> None:
         self._atoms |= {atom.spelling: atom for atom in algebra.atoms(condition)}
@@ -232,7 +232,7 @@ class _Reader:
                 if node.expr2 is not None:
                     self._visit(node.expr2, self._where(around, node.test, False), role)
             case nodes.Filter() | nodes.Test():
-                self._called(node, around, "tested" if isinstance(node, nodes.Test) else role)
+                self._read_call(node, around, "tested" if isinstance(node, nodes.Test) else role)
             case nodes.Call(node=nodes.Name(name=name)) if name not in BUILTINS:
                 self._names.add(name)
                 self._unknown_functions.setdefault(name, node.lineno)
@@ -248,7 +248,7 @@ class _Reader:
                 for part in algebra.children(node):
                     self._visit(part, around, "used")
 
-    def _called(self, node: nodes.Filter | nodes.Test, around: _Enclosing, role: Role) -> None:
+    def _read_call(self, node: nodes.Filter | nodes.Test, around: _Enclosing, role: Role) -> None:
         guards = algebra.GUARDING_FILTERS if isinstance(node, nodes.Filter) else algebra.EXISTENCE_TESTS
         if node.node is not None:
             guarded = algebra.base(node.node) if node.name in guards else None
@@ -282,12 +282,12 @@ class _Reader:
         for operand in node.ops:
             right = operand.expr
             if isinstance(left, nodes.Name):
-                self._compared(left.name, operand.op, right)
+                self._read_comparison(left.name, operand.op, right)
             elif isinstance(right, nodes.Name) and operand.op not in {"in", "notin"}:
-                self._compared(right.name, operand.op, left)
+                self._read_comparison(right.name, operand.op, left)
             left = right
 
-    def _compared(self, name: str, sign: str, other: nodes.Expr) -> None:
+    def _read_comparison(self, name: str, sign: str, other: nodes.Expr) -> None:
         value = algebra.constant(other)
         if not isinstance(value, Unknown):
             self._comparisons.append(Comparison(name, sign, value))

@@ -14,7 +14,7 @@ _CALLS_OF_NUMBERS = frozenset(f"{name}()" for name in (*SINCE, *PLACES))
 _SPAN_CALLS = frozenset(f"{name}()" for name in SPANS)
 
 
-def subtracted(every: Iterable[nodes.Node]) -> Iterator[str]:
+def operands_of_differences(every: Iterable[nodes.Node]) -> Iterator[str]:
     """Yield the direct operands of differences, unless one side is a number or about time for certain."""
     for node in every:
         if isinstance(node, nodes.Sub):
@@ -38,7 +38,7 @@ def _is_time(node: nodes.Expr) -> bool:
             return False
 
 
-def added(every: Iterable[nodes.Node]) -> Iterator[frozenset[str]]:
+def names_of_sums(every: Iterable[nodes.Node]) -> Iterator[frozenset[str]]:
     """Yield the names of each sum of several operands."""
     for node in every:
         if isinstance(node, nodes.Add):
@@ -54,7 +54,7 @@ def _summands(node: nodes.Expr) -> Iterator[nodes.Expr]:
     yield node
 
 
-def counted(every: Iterable[nodes.Node]) -> Iterator[str]:
+def operands_of_arithmetic(every: Iterable[nodes.Node]) -> Iterator[str]:
     """Yield the direct operands of arithmetic; `a + b` of two names may also join texts and does not count."""
     for node in every:
         match node:

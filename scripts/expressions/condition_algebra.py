@@ -58,14 +58,14 @@ def constant(node: nodes.Node) -> Value | Unknown:
             truth = constant(node.node)
             return UNKNOWN if isinstance(truth, Unknown) else not truth
         case nodes.And() | nodes.Or():
-            return _joined(node)
+            return _evaluate_junction(node)
         case nodes.Compare():
-            return _compared(node)
+            return _evaluate_comparison(node)
         case _:
             return UNKNOWN
 
 
-def _joined(node: nodes.And | nodes.Or) -> Value | Unknown:
+def _evaluate_junction(node: nodes.And | nodes.Or) -> Value | Unknown:
     """Evaluate ``a and b``: known if one part decides it, or if the parts can never, or always, be true together."""
     deciding = isinstance(node, nodes.Or)
     joined = parts(node)
@@ -136,7 +136,7 @@ def against_text(node: nodes.Node, sign: str) -> tuple[str, Value] | None:
     return (left.name, right.value) if is_text else None
 
 
-def _compared(node: nodes.Compare) -> Value | Unknown:
+def _evaluate_comparison(node: nodes.Compare) -> Value | Unknown:
     left = constant(node.expr)
     for operand in node.ops:
         right = constant(operand.expr)
@@ -202,13 +202,13 @@ def _strict(node: nodes.Node) -> frozenset[str]:
             return frozenset()
 
 
-def implied(node: nodes.Node | None, truth: bool) -> frozenset[str]:
+def names_implied(node: nodes.Node | None, truth: bool) -> frozenset[str]:
     """Return the names that have a value if a condition has this result."""
     match node:
         case nodes.Not():
-            return implied(node.node, not truth)
+            return names_implied(node.node, not truth)
         case nodes.And() | nodes.Or():
-            left, right = implied(node.left, truth), implied(node.right, truth)
+            left, right = names_implied(node.left, truth), names_implied(node.right, truth)
             return left | right if isinstance(node, nodes.And) is truth else left & right
         case nodes.Test() if node.name in EXISTENCE_TESTS:
             tested = base(node.node)
@@ -219,7 +219,7 @@ def implied(node: nodes.Node | None, truth: bool) -> frozenset[str]:
             sides = [_strict(side) for side in (node.expr, *(operand.expr for operand in node.ops))]
             return frozenset().union(*sides)
         case nodes.Filter() if truth and node.name not in GUARDING_FILTERS and node.node is not None:
-            return implied(node.node, truth)
+            return names_implied(node.node, truth)
         case nodes.Expr() if truth:
             return _strict(node)
         case _:
@@ -312,7 +312,7 @@ def nulls(node: nodes.Node) -> tuple[frozenset[str], bool]:
             return _strict(node.left) | right, is_null_able
         case nodes.CondExpr():
             then, otherwise = nulls(node.expr1), nulls(node.expr2) if node.expr2 else (frozenset[str](), True)
-            names = (then[0] - implied(node.test, True)) | (otherwise[0] - implied(node.test, False))
+            names = (then[0] - names_implied(node.test, True)) | (otherwise[0] - names_implied(node.test, False))
             return names, then[1] or otherwise[1]
         case _:
             return _strict(node), False

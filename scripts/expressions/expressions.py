@@ -24,10 +24,10 @@ from scripts.expressions.sandbox import (
     Meter,
     Unset,
     kind_of,
-    said,
+    to_text,
 )
 from scripts.expressions.syntax_trees import MeteredNodes, check_allowed, with_time_functions
-from scripts.expressions.values import Value, ValueRefused, bounded, shorten, text_of
+from scripts.expressions.values import Value, ValueRefused, shorten, text_of, to_value
 
 SOURCE_CHARS_MAX = 20_000
 COMPILED_MAX = 100_000  # compiled sources in each cache; a script may have this many, and each check asks for all
@@ -72,7 +72,7 @@ class Names(Protocol):
         """Return the value of a name, or `MISSING`."""
 
 
-class Rendered(Struct, frozen=True):
+class Evaluation(Struct, frozen=True):
     """The result of a template or expression, and its problems for the author.
 
     `spans` are the ranges of a text that come from values. `failures` describe the parts that could not be evaluated
@@ -91,7 +91,7 @@ class Rendered(Struct, frozen=True):
         return text_of(self.value)
 
 
-class Compiled:
+class CompiledSource:
     """A parsed template or expression that can be evaluated.
 
     `names` are the names that it reads, `reads` the variables among them and those read as ``vars["…"]``. The code of
@@ -121,10 +121,10 @@ class Compiled:
             self._made = _code_of(_parse(self._source, is_text=self._is_text))
         return self._made
 
-    def evaluate(self, names: Names, chars_max: int = OUTPUT_CHARS_MAX) -> Rendered:
+    def evaluate(self, names: Names, chars_max: int = OUTPUT_CHARS_MAX) -> Evaluation:
         """Evaluate to a text of at most `chars_max` characters or to a value. Raises ExpressionFailed."""
         if self._pieces is not None:
-            return _filled_in(self._pieces, names, chars_max)
+            return _fill_in(self._pieces, names, chars_max)
         meter = Meter(names.value_of)
         scope: dict[str, Any] = {"_meter": meter.charge, "_compare": meter.compare}
         scope |= {"_concat": meter.concat, "_each": meter.each, "_read": meter.read, "_weigh": meter.weigh}
@@ -139,11 +139,11 @@ class Compiled:
         except RecursionError as error:
             raise ExpressionFailed("nested too deeply") from error
         except _OPERAND_ERRORS as error:
-            raise ExpressionFailed(f"{_reason(error)}{self._held(scope)}") from error
-        failures = tuple(f"{failure}{self._held(scope)}" for failure in meter.failures)
-        return Rendered(value, tuple(meter.unset), tuple(meter.mismatches), failures, tuple(spans))
+            raise ExpressionFailed(f"{_reason(error)}{self._describe_values(scope)}") from error
+        failures = tuple(f"{failure}{self._describe_values(scope)}" for failure in meter.failures)
+        return Evaluation(value, tuple(meter.unset), tuple(meter.mismatches), failures, tuple(spans))
 
-    def _held(self, scope: Mapping[str, object]) -> str:
+    def _describe_values(self, scope: Mapping[str, object]) -> str:
         """Describe the variables of the source by kind only, because their values may be personal."""
         names = sorted(name for name in self.reads & scope.keys() if not isinstance(scope[name], Unset))
         held = ", ".join(f"`{name}` is {kind_of(scope[name])}" for name in names[:HELD_MAX])
@@ -166,7 +166,7 @@ class Compiled:
             pass
         value = _without_unset(context.vars["result"])
         try:
-            return bounded(value)
+            return to_value(value)
         except ValueRefused as refused:
             raise ExpressionFailed(str(refused)) from refused
 
@@ -209,13 +209,13 @@ def _without_unset(value: Any) -> Any:
 
 
 @lru_cache(maxsize=COMPILED_MAX)
-def compile_template(source: str) -> Compiled:
+def compile_template(source: str) -> CompiledSource:
     """Compile a text with placeholders. Raises ExpressionInvalid."""
     return _compile(source, is_text=True)
 
 
 @lru_cache(maxsize=COMPILED_MAX)
-def compile_expression(source: str) -> Compiled:
+def compile_expression(source: str) -> CompiledSource:
     """Compile an expression. Raises ExpressionInvalid."""
     return _compile(source, is_text=False)
 
@@ -227,11 +227,11 @@ def forget_compiled() -> None:
             cached.cache_clear()
 
 
-def _compile(source: str, *, is_text: bool) -> Compiled:
+def _compile(source: str, *, is_text: bool) -> CompiledSource:
     if len(source) > SOURCE_CHARS_MAX:
         raise ExpressionInvalid(f"longer than {SOURCE_CHARS_MAX:,} characters")
     if is_text and "{" not in source and "\r" not in source:  # Jinja would only normalise ends of lines
-        return Compiled(source, _NO_FACTS, None, ((source, ""),), is_text=True)
+        return CompiledSource(source, _NO_FACTS, None, ((source, ""),), is_text=True)
     try:
         tree = _parse(source, is_text=is_text)
         every = all_nodes(tree)
@@ -249,7 +249,7 @@ def _compile(source: str, *, is_text: bool) -> Compiled:
         raise ExpressionInvalid(error.msg) from error
     except ValueError as error:  # a number of thousands of digits, or a constant that cannot be converted to text
         raise ExpressionInvalid(shorten(str(error), 200).strip("'\"")) from error
-    return Compiled(source, facts, template, pieces, is_text=is_text)
+    return CompiledSource(source, facts, template, pieces, is_text=is_text)
 
 
 def _certainly_compiles(every: list[nodes.Node], source: str) -> bool:
@@ -290,7 +290,7 @@ def _pieces(tree: nodes.Template) -> tuple[_Piece, ...] | None:
     return tuple(found)
 
 
-def _filled_in(pieces: tuple[_Piece, ...], names: Names, chars_max: int) -> Rendered:
+def _fill_in(pieces: tuple[_Piece, ...], names: Names, chars_max: int) -> Evaluation:
     """Fill in the variables of a text, with the same result as by Jinja, which takes several times as long."""
     parts, length = [], 0
     unset: dict[str, None] = {}
@@ -301,13 +301,13 @@ def _filled_in(pieces: tuple[_Piece, ...], names: Names, chars_max: int) -> Rend
             value = names.value_of(name)
             if value is MISSING:
                 unset[name] = None
-            part = "" if value is MISSING else value if type(value) is str else said(value)
+            part = "" if value is MISSING else value if type(value) is str else to_text(value)
             spans.append((begin, begin + len(part)))
         length += len(part)
         if length > chars_max:
             raise _too_long(chars_max)
         parts.append(part)
-    return Rendered("".join(parts), tuple(unset), spans=tuple(spans))
+    return Evaluation("".join(parts), tuple(unset), spans=tuple(spans))
 
 
 def _parse(source: str, *, is_text: bool) -> nodes.Template:

@@ -108,7 +108,7 @@ class MemberFault(Struct, frozen=True):
     is_fatal: bool = True
 
 
-class _Found(Struct, frozen=True):
+class _PartValue(Struct, frozen=True):
     """The value of a part of a source: its kind, its built-in name, and its spelling."""
 
     kind: Kind
@@ -131,14 +131,14 @@ class _Walker:
     def __init__(self) -> None:
         self.faults: list[MemberFault] = []
 
-    def body(self, body: list[nodes.Node], local: Mapping[str, _Found | None]) -> None:
+    def body(self, body: list[nodes.Node], local: Mapping[str, _PartValue | None]) -> None:
         for node in body:
             match node:
                 case nodes.Output():
                     for said in node.nodes:
-                        self._said(self.value(said, local), said)
+                        self._check_text(self.value(said, local), said)
                 case nodes.Assign():
-                    self._said(self.value(node.node, local), node.node)
+                    self._check_text(self.value(node.node, local), node.node)
                 case nodes.If():
                     self.value(node.test, local)
                     self.body(node.body, local)
@@ -149,28 +149,30 @@ class _Walker:
                 case _:  # the sandbox rejects all others
                     pass
 
-    def _loop(self, node: nodes.For, local: Mapping[str, _Found | None]) -> None:
+    def _loop(self, node: nodes.For, local: Mapping[str, _PartValue | None]) -> None:
         walked = self.value(node.iter, local)
-        inner: dict[str, _Found | None] = dict.fromkeys(all_names(node.target))
+        inner: dict[str, _PartValue | None] = dict.fromkeys(all_names(node.target))
         if isinstance(node.target, nodes.Name):
             name = node.target.name
             item = walked.kind.item if walked is not None else None
-            inner = {name: _Found(item, walked.root, name) if walked is not None and item is not None else None}
-        inner = {**local, **inner, "loop": _Found(LOOP, "loop", "loop")}
+            inner = {name: _PartValue(item, walked.root, name) if walked is not None and item is not None else None}
+        inner = {**local, **inner, "loop": _PartValue(LOOP, "loop", "loop")}
         if node.test is not None:
             self.value(node.test, inner)
         self.body(node.body, inner)
         self.body(node.else_, local)
 
-    def value(self, node: nodes.Node, local: Mapping[str, _Found | None], *, is_guarded: bool = False) -> _Found | None:
+    def value(
+        self, node: nodes.Node, local: Mapping[str, _PartValue | None], *, is_guarded: bool = False
+    ) -> _PartValue | None:
         """Return the value of a part of a source, if it is known; record its problems."""
         match node:
             case nodes.Name():
                 found = self._name(node.name, local)
-                return found if is_guarded else self._called(found, node)
+                return found if is_guarded else self._check_call(found, node)
             case nodes.Getattr() | nodes.Getitem():
                 member = self._member(node, local, is_guarded=is_guarded)
-                return member if is_guarded else self._called(member, node)
+                return member if is_guarded else self._check_call(member, node)
             case nodes.Call():
                 return self._call(node, local)
             case nodes.Filter():
@@ -185,12 +187,12 @@ class _Walker:
                     self.value(part, local)
                 return None
 
-    def _name(self, name: str, local: Mapping[str, _Found | None]) -> _Found | None:
+    def _name(self, name: str, local: Mapping[str, _PartValue | None]) -> _PartValue | None:
         if name in local:
             return local[name]
-        return _Found(KINDS[name], name, name) if name in KINDS else None
+        return _PartValue(KINDS[name], name, name) if name in KINDS else None
 
-    def _callee(self, node: nodes.Node, local: Mapping[str, _Found | None]) -> _Found | None:
+    def _callee(self, node: nodes.Node, local: Mapping[str, _PartValue | None]) -> _PartValue | None:
         match node:
             case nodes.Name():
                 return self._name(node.name, local)
@@ -199,7 +201,7 @@ class _Walker:
             case _:
                 return self.value(node, local)
 
-    def _call(self, node: nodes.Call, local: Mapping[str, _Found | None]) -> _Found | None:
+    def _call(self, node: nodes.Call, local: Mapping[str, _PartValue | None]) -> _PartValue | None:
         function = self._callee(node.node, local)
         for part in children(node):
             if part is not node.node:
@@ -211,16 +213,16 @@ class _Walker:
             self._add(function.root, f"`{function.spelled}` is not a function", fix, node)
             return None
         returns = function.kind.returns
-        return None if returns is None else _Found(returns, function.root, f"{function.spelled}(…)")
+        return None if returns is None else _PartValue(returns, function.root, f"{function.spelled}(…)")
 
     def _member(
         self,
         node: nodes.Getattr | nodes.Getitem,
-        local: Mapping[str, _Found | None],
+        local: Mapping[str, _PartValue | None],
         *,
         is_guarded: bool = False,
         is_called: bool = False,
-    ) -> _Found | None:
+    ) -> _PartValue | None:
         holder = self.value(node.node, local)
         if isinstance(node, nodes.Getitem):
             self.value(node.arg, local)
@@ -229,17 +231,17 @@ class _Walker:
             return None
         if isinstance(name, int) and not holder.kind.is_record:
             item = holder.kind.item
-            return None if item is None else _Found(item, holder.root, f"{holder.spelled}[{name}]")
-        return self._named(holder, str(name), node, is_guarded=is_guarded, is_called=is_called)
+            return None if item is None else _PartValue(item, holder.root, f"{holder.spelled}[{name}]")
+        return self._find_member(holder, str(name), node, is_guarded=is_guarded, is_called=is_called)
 
-    def _named(
-        self, holder: _Found, name: str, node: nodes.Node, *, is_guarded: bool = False, is_called: bool = False
-    ) -> _Found | None:
+    def _find_member(
+        self, holder: _PartValue, name: str, node: nodes.Node, *, is_guarded: bool = False, is_called: bool = False
+    ) -> _PartValue | None:
         """Return a member by its name; a missing member of a record has no value and cannot be called."""
         kind = holder.kind
         if name in kind.members:
             member = kind.members[name]
-            return None if member is None else _Found(member, holder.root, f"{holder.spelled}.{name}")
+            return None if member is None else _PartValue(member, holder.root, f"{holder.spelled}.{name}")
         if not is_called and (kind.is_open or (kind.is_record and is_guarded)):
             return None
         message = f"`{holder.spelled}` has no member `{name}`"
@@ -250,7 +252,7 @@ class _Walker:
         self._add(holder.root, message, fix, node, is_fatal=is_called or not kind.is_record)
         return None
 
-    def _filter(self, node: nodes.Filter, local: Mapping[str, _Found | None]) -> _Found | None:
+    def _filter(self, node: nodes.Filter, local: Mapping[str, _PartValue | None]) -> _PartValue | None:
         is_guard = node.name in GUARDING_FILTERS
         source = self.value(node.node, local, is_guarded=is_guard) if node.node is not None else None
         for part in children(node):
@@ -258,7 +260,7 @@ class _Walker:
                 self.value(part, local)
         return source if is_guard else None
 
-    def _called(self, found: _Found | None, node: nodes.Node) -> _Found | None:
+    def _check_call(self, found: _PartValue | None, node: nodes.Node) -> _PartValue | None:
         """Check that a value is not used as a function without a call."""
         if found is None or not found.kind.example:
             return found
@@ -267,8 +269,8 @@ class _Walker:
         self._add(found.root, f"`{found.spelled}` is a function and needs parentheses", f"Write `{example}`.", node)
         return None
 
-    def _said(self, found: _Found | None, node: nodes.Node) -> None:
-        found = self._called(found, node)
+    def _check_text(self, found: _PartValue | None, node: nodes.Node) -> None:
+        found = self._check_call(found, node)
         if found is not None and not found.kind.is_sayable:
             self._add(found.root, f"`{found.spelled}` has no value of its own", "Write one of its members.", node)
 

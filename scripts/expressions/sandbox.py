@@ -167,7 +167,7 @@ class Meter:
 
     def concat(self, *parts: object) -> str:
         """Evaluate ``a ~ b``."""
-        texts = [self.weigh(said(part)) for part in parts]
+        texts = [self.weigh(to_text(part)) for part in parts]
         if sum(map(len, texts)) > OUTPUT_CHARS_MAX:
             raise ExpressionFailed(f"a text may have at most {OUTPUT_CHARS_MAX:,} characters")
         return "".join(texts)
@@ -240,7 +240,7 @@ class Unset(Undefined):
         return hash(Unset)
 
 
-def said(value: object) -> str:
+def to_text(value: object) -> str:
     """Convert a value to text. Raises ExpressionFailed if it is not a value."""
     if isinstance(value, Undefined):
         return str(value)
@@ -261,9 +261,9 @@ class FromValue(str):
         return self
 
 
-def _filled(value: object) -> FromValue:
+def _mark_value(value: object) -> FromValue:
     """Convert a value to a text that is marked as coming from a value. Raises ExpressionFailed."""
-    return FromValue(value if type(value) is str else said(value))
+    return FromValue(value if type(value) is str else to_text(value))
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
@@ -360,7 +360,9 @@ def _check_growth(sign: str, left: Any, right: Any) -> None:
         _check_bits(left.bit_length() * abs(right) if sign == "**" else left.bit_length() + right.bit_length())
 
 
-def _metered(name: str, function: Callable[..., Any], context: Context, value: Any, *args: Any, **kwargs: Any) -> Any:
+def _with_meter(
+    name: str, function: Callable[..., Any], context: Context, value: Any, *args: Any, **kwargs: Any
+) -> Any:
     """Wrap a Jinja filter: its input counts as steps, and its input and result are limited."""
     meter = _meter_of(context)
     arguments = (*args, *kwargs.values())
@@ -372,7 +374,7 @@ def _metered(name: str, function: Callable[..., Any], context: Context, value: A
         raise ExpressionFailed("a filter's number is too large")
     if function is FILTERS["join"] and isinstance(value, Sized):
         separator = args[0] if args else kwargs.get("d", "")
-        if len(said(separator)) * len(value) > OUTPUT_CHARS_MAX:
+        if len(to_text(separator)) * len(value) > OUTPUT_CHARS_MAX:
             raise ExpressionFailed("the result would be too long")
     passed = getattr(function, "jinja_pass_arg", None)
     first = {"context": (context,), "eval_context": (context.eval_ctx,), "environment": (context.environment,)}
@@ -386,7 +388,7 @@ def _metered(name: str, function: Callable[..., Any], context: Context, value: A
 
 
 def _replace(text: object, old: str, new: str) -> str:
-    source = said(text)
+    source = to_text(text)
     if not isinstance(old, str) or not isinstance(new, str) or not old:
         raise ExpressionFailed("replace needs the text to replace and the new text")
     if len(source) + source.count(old) * len(new) > OUTPUT_CHARS_MAX:
@@ -421,11 +423,13 @@ def _time_function(name: str, context: Context, value: Any) -> Any:
 
 
 def _as_filter(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    return pass_context(partial(_metered, name, function))
+    return pass_context(partial(_with_meter, name, function))
 
 
 def _make_sandbox() -> Sandbox:
-    sandbox = Sandbox(undefined=Unset, autoescape=False, optimized=False, finalize=_filled, keep_trailing_newline=True)
+    sandbox = Sandbox(
+        undefined=Unset, autoescape=False, optimized=False, finalize=_mark_value, keep_trailing_newline=True
+    )
     sandbox.filters = {name: _as_filter(name, FILTERS[name]) for name in _FILTERS} | {
         "replace": _as_filter("replace", _replace),
         "sum": _as_filter("sum", _sum),

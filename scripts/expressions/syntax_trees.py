@@ -82,15 +82,15 @@ class MeteredNodes(NodeTransformer):
         return node
 
     def visit_List(self, node: nodes.List) -> nodes.Node:  # noqa: N802
-        return self._weighed(node, node.items)
+        return self._weigh(node, node.items)
 
     def visit_Tuple(self, node: nodes.Tuple) -> nodes.Node:  # noqa: N802
-        return self._weighed(node, node.items) if node.ctx == "load" else node
+        return self._weigh(node, node.items) if node.ctx == "load" else node
 
     def visit_Dict(self, node: nodes.Dict) -> nodes.Node:  # noqa: N802
-        return self._weighed(node, [part for pair in node.items for part in (pair.key, pair.value)])
+        return self._weigh(node, [part for pair in node.items for part in (pair.key, pair.value)])
 
-    def _weighed(self, node: nodes.Expr, items: list[nodes.Expr]) -> nodes.Node:
+    def _weigh(self, node: nodes.Expr, items: list[nodes.Expr]) -> nodes.Node:
         """Generate code that counts the size of a list or record, unless all its items are written out."""
         self.generic_visit(node)
         is_written = all(isinstance(item, nodes.Const) for item in items)

@@ -107,7 +107,7 @@ def combine(sign: str, left: object, right: object, zone: Callable[[], tzinfo]) 
     if start is None:
         raise TimeInvalid("a duration is added to a date, or subtracted from one")
     if isinstance(right, TimeSpan):
-        return _shifted(start, right if sign == "+" else -right, zone())
+        return _shift(start, right if sign == "+" else -right, zone())
     end = moment_in(right)
     return None if end is None else _days_between(end, start, zone())
 
@@ -119,7 +119,7 @@ def _is_about_time(sign: str, left: object, right: object) -> bool:
     return sign == "-" and moment_in(left) is not None and moment_in(right) is not None
 
 
-def _shifted(start: Moment, span: TimeSpan, zone: tzinfo) -> Moment:
+def _shift(start: Moment, span: TimeSpan, zone: tzinfo) -> Moment:
     try:
         if not isinstance(start, datetime):
             if not span.seconds:
@@ -164,7 +164,7 @@ FUNCTIONS = frozenset({*SPANS, *SINCE, *PLACES})
 """The functions of time. A variable may have such a name: only a call is the function."""
 
 
-def ordered(left: Moment, right: Moment) -> tuple[float, float]:
+def order_numbers(left: Moment, right: Moment) -> tuple[float, float]:
     """Return two dates as numbers in the order of the dates; what has no offset is in the zone of the other one."""
     zone = _zone(left) if isinstance(left, datetime) and left.tzinfo else _zone(right)
     return _aware(left, zone).timestamp(), _aware(right, zone).timestamp()

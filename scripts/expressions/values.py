@@ -8,7 +8,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Literal, TypeAlias, assert_never
 
-from scripts.expressions.time_values import TimeSpan, iso_datetime, iso_time, moment_in, ordered, parse_date, zone_of
+from scripts.expressions.time_values import (
+    TimeSpan,
+    iso_datetime,
+    iso_time,
+    moment_in,
+    order_numbers,
+    parse_date,
+    zone_of,
+)
 
 # Only one level is typed: the decoder has no recursive aliases, and `bounded` checks deeper levels.
 Value: TypeAlias = str | int | float | bool | list[Any] | dict[str, Any] | None
@@ -199,20 +207,20 @@ def shorten(value: object, chars_max: int = 60) -> str:
     return text if len(text) <= chars_max else text[: chars_max - 1] + "…"
 
 
-def counted(number: int, noun: str) -> str:
+def count_text(number: int, noun: str) -> str:
     """Return a number of things for a message: `1 session`, `2,000 sessions`."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def bounded(value: object) -> Value:
+def to_value(value: object) -> Value:
     """Convert a result of an expression, client or model to a plain JSON value within the limits of this module.
 
     Tuples become lists. Raises ValueRefused if it is not a JSON value, or is too deep, too long or not finite.
     """
-    return _bounded(value, depth=0, budget=[VALUE_NODES_MAX])
+    return _to_value(value, depth=0, budget=[VALUE_NODES_MAX])
 
 
-def _bounded(value: object, depth: int, budget: list[int]) -> Value:
+def _to_value(value: object, depth: int, budget: list[int]) -> Value:
     budget[0] -= 1
     if budget[0] < 0:
         raise ValueRefused(f"a value may have at most {VALUE_NODES_MAX} parts")
@@ -230,15 +238,15 @@ def _bounded(value: object, depth: int, budget: list[int]) -> Value:
                 raise ValueRefused("a number must be finite")
             return value
         case str():
-            return _bounded_text(value)
+            return _to_text(value)
         case list() | tuple():
             if len(value) > LIST_ITEMS_MAX:
                 raise ValueRefused(f"a list may have at most {LIST_ITEMS_MAX} items")
-            return [_bounded(item, depth + 1, budget) for item in value]
+            return [_to_value(item, depth + 1, budget) for item in value]
         case dict():
             if len(value) > LIST_ITEMS_MAX:
                 raise ValueRefused(f"a record may have at most {LIST_ITEMS_MAX} fields")
-            return {_bounded_key(key): _bounded(item, depth + 1, budget) for key, item in value.items()}
+            return {_to_key(key): _to_value(item, depth + 1, budget) for key, item in value.items()}
         case date():
             return value.isoformat()
         case TimeSpan():
@@ -247,7 +255,7 @@ def _bounded(value: object, depth: int, budget: list[int]) -> Value:
             raise ValueRefused(f"a variable cannot store {type(value).__name__}")
 
 
-def _bounded_text(value: str) -> str:
+def _to_text(value: str) -> str:
     if len(value) > TEXT_CHARS_MAX:
         raise ValueRefused(f"a text may have at most {TEXT_CHARS_MAX} characters, this one has {len(value)}")
     if not is_unicode(value):
@@ -264,10 +272,10 @@ def is_unicode(text: str) -> bool:
     return True
 
 
-def _bounded_key(key: object) -> str:
+def _to_key(key: object) -> str:
     if not isinstance(key, str):
         raise ValueRefused("the keys of a record must be texts")
-    return _bounded_text(key)
+    return _to_text(key)
 
 
 class Recollections(list[Value]):
@@ -338,7 +346,7 @@ def _comparable(left: object, right: object) -> tuple[object, object]:
     if _has_time(left) or _has_time(right):
         earlier, later = moment_in(left), moment_in(right)
         if earlier is not None and later is not None:
-            return ordered(earlier, later)
+            return order_numbers(earlier, later)
         times = _time_of_day(left, earlier), _time_of_day(right, later)
         if None not in times:
             return times

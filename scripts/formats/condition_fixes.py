@@ -93,13 +93,13 @@ def condition_fix(written: str) -> str:
         return ""
     texts: list[str] = []
 
-    def masked(match: re.Match[str]) -> str:
+    def mask(match: re.Match[str]) -> str:
         texts.append(match[0])
         return f"\x00{len(texts) - 1}\x00"
 
     whole = QUOTED.fullmatch(written.strip())
     inner = written.strip()[1:-1] if whole is not None else written  # all of it is in quotes
-    condition = QUOTED.sub(masked, plain_signs(inner.replace("\x00", ""))).strip()
+    condition = QUOTED.sub(mask, plain_signs(inner.replace("\x00", ""))).strip()
     condition = _OUTSIDE_BRACES.sub(lambda match: match[0].translate(_SIMPLIFIED), condition)
     for pattern, result in _STEPS:  # compiled at the first fix, because few scripts need one
         condition = re.sub(pattern, result, condition, flags=re.IGNORECASE | re.DOTALL)

@@ -15,9 +15,9 @@ from scripts.yaml.parser import (
     Tree,
     keys_renamed,
     plain_value,
-    replaced,
     text_in,
     text_replaced,
+    with_value,
     word,
 )
 
@@ -51,10 +51,10 @@ def condition_text(tree: Tree) -> Tree:
 
 def exit_criteria(tree: Mapping) -> Mapping:
     """Convert the understanding of exit criteria to percent, if it is a fraction of one or a text such as `80%`."""
-    listed = replaced(
+    listed = with_value(
         tree, "custom_conditions", lambda value: Sequence((value,), value.at) if isinstance(value, Mapping) else value
     )
-    return replaced(listed, "understanding_threshold", _percent)
+    return with_value(listed, "understanding_threshold", _percent)
 
 
 def _percent(tree: Tree) -> Tree:

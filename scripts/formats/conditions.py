@@ -215,7 +215,7 @@ class _Parser:
         self._depth += 1
         if self._depth > NESTING_MAX:
             raise ValueError("nested too deeply")
-        part = self.joined("or", lambda: self.joined("and", self.negated))
+        part = self.read_junction("or", lambda: self.read_junction("and", self.read_negation))
         if self.accept("?"):
             yes = self.either()
             self.must(":")
@@ -223,20 +223,20 @@ class _Parser:
         self._depth -= 1
         return part
 
-    def joined(self, word: str, inner: Callable[[], _Part]) -> _Part:
+    def read_junction(self, word: str, inner: Callable[[], _Part]) -> _Part:
         part = inner()
         while self.accept(word):
             part = _Part(f"{part.source} {word} {inner().source}")
         return part
 
-    def negated(self) -> _Part:
+    def read_negation(self) -> _Part:
         times = 0
         while self.accept("not"):
             times += 1
-        part = self.compared()
+        part = self.read_comparison()
         return _Part("not " * (times % 2 or 2 * bool(times)) + part.source, part.kind if not times else "value")
 
-    def compared(self) -> _Part:
+    def read_comparison(self) -> _Part:
         left = self.sum()
         if self.peek("not") and self.ahead(1).text == "in":
             self._next += 2
@@ -313,7 +313,7 @@ class _Parser:
         if before.kind != "word" or after.kind not in {"word", "number"}:
             raise ValueError(f"the text that begins with {part.source} needs quotes")
         self._next += 1
-        return _Part(_quoted(f"{json.loads(part.source)}-{after.text}"), "text")
+        return _Part(_quote(f"{json.loads(part.source)}-{after.text}"), "text")
 
     def product(self, *, right: bool = False) -> _Part:
         part = self.unary(right=right)
@@ -325,13 +325,13 @@ class _Parser:
 
     def unary(self, *, right: bool) -> _Part:
         if self.accept("-"):
-            return _Part(f"-{self.postfixed(right=False).source}")
+            return _Part(f"-{self.read_postfix(right=False).source}")
         if self.accept("not"):
-            return _Part(f"(not {self.postfixed(right=False).source})")
+            return _Part(f"(not {self.read_postfix(right=False).source})")
         self.accept("+")
-        return self.postfixed(right=right)
+        return self.read_postfix(right=right)
 
-    def postfixed(self, *, right: bool) -> _Part:
+    def read_postfix(self, *, right: bool) -> _Part:
         part = self.primary(right=right)
         while sign := self.accept(".", "["):
             if sign == "[":
@@ -347,8 +347,8 @@ class _Parser:
         if not self.accept("("):
             if low in {"length", "size"}:
                 return _Part(f"{part.source}|length")
-            return _Part(part.source + (f".{name}" if name.isidentifier() else f"[{_quoted(name)}]"))
-        arguments = self.listed(")")
+            return _Part(part.source + (f".{name}" if name.isidentifier() else f"[{_quote(name)}]"))
+        arguments = self.read_list(")")
         if low in {"includes", "contains", "include", "contain"} and len(arguments) == 1:
             return _Part(f"({arguments[0]} in {part.source})")
         if low in {"tostring", "valueof"} and not arguments:
@@ -366,7 +366,7 @@ class _Parser:
         self._next += 1
         return token.text
 
-    def listed(self, end: str, *, right: bool = False) -> list[str]:
+    def read_list(self, end: str, *, right: bool = False) -> list[str]:
         found: list[str] = []
         while not self.accept(end):
             if found:
@@ -385,12 +385,12 @@ class _Parser:
 
     def primary(self, *, right: bool) -> _Part:
         if self.accept("("):
-            items = self.listed(")", right=right)
+            items = self.read_list(")", right=right)
             if len(items) == 1:
                 return _Part(f"({items[0]})")
             return _Part(f"[{', '.join(items)}]", "list")
         if self.accept("["):
-            items = self.listed("]", right=right)
+            items = self.read_list("]", right=right)
             return _Part(f"[{', '.join(items)}]", "list" if items else "nothing")
         if self._next >= len(self._tokens):
             raise ValueError("the condition ends too early")
@@ -404,11 +404,11 @@ class _Parser:
             case "text":
                 return self.text(token.text)
             case "date":
-                return _Part(_quoted(token.text), "text")
+                return _Part(_quote(token.text), "text")
             case "word":
                 return self.bare(token.text, right=right)
             case "sign" if right and token.written == "是":  # an answer: {goes_on} == 是
-                return _Part(_quoted(token.written), "text")
+                return _Part(_quote(token.written), "text")
             case _:
                 raise ValueError(f"{shorten(token.text)} found in place of a value")
 
@@ -418,9 +418,9 @@ class _Parser:
         if not inner.strip():
             return _Part('""', "empty")
         source = to_text_expression(inner, self._refer)
-        if "{" in inner and source != _quoted(inner):
+        if "{" in inner and source != _quote(inner):
             return _Part(f"({source})" if " ~ " in source else source)
-        return _Part(_quoted(inner), "text")
+        return _Part(_quote(inner), "text")
 
     def bare(self, word: str, *, right: bool) -> _Part:
         low = word.lower()
@@ -430,7 +430,7 @@ class _Parser:
         if meaning := CONSTANTS.get(low) or (STATES.get(low) if is_state else None):
             return _Part(meaning, meaning if meaning in {"none", "defined"} else "truth")
         if low in FUNCTIONS and self.accept("("):
-            arguments = self.listed(")")
+            arguments = self.read_list(")")
             if len(arguments) != 1:
                 raise ValueError(f"{word}() needs one value")
             return _Part(f"({arguments[0]})|{FUNCTIONS[low]}")
@@ -441,10 +441,10 @@ class _Parser:
         while self.is_unknown(following := self.ahead()) and following.text.lower() not in {*TESTS, "between"}:
             word = f"{word} {following.text}"  # {mood} == very good
             self._next += 1
-        return _Part(_quoted(word), "text")
+        return _Part(_quote(word), "text")
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 

@@ -25,7 +25,7 @@ def recognises(tree: Mapping) -> bool:
 
 def reader_of(tree: Mapping, problems: Problems) -> tuple[Mapping, Reader]:
     """Return a file without `cuebook`, and a reader of the language that this key names."""
-    tree = _spelled(tree, (LANGUAGE_KEY,), problems)
+    tree = _correct_key(tree, (LANGUAGE_KEY,), problems)
     written = tree.get(LANGUAGE_KEY)
     if written is None:
         return tree, Reader(problems, lenient=False)
@@ -37,7 +37,7 @@ def reader_of(tree: Mapping, problems: Problems) -> tuple[Mapping, Reader]:
     return Mapping(pairs, tree.at), Reader(problems, lenient=False, language="1")
 
 
-def _spelled(tree: Mapping, alternatives: tuple[str, ...], problems: Problems) -> Mapping:
+def _correct_key(tree: Mapping, alternatives: tuple[str, ...], problems: Problems) -> Mapping:
     """Return the tree with one of these keys, if it has none of them and a similar one, which is reported."""
     if any(tree.get(key) is not None for key in alternatives):
         return tree
@@ -98,7 +98,7 @@ def _in_first_release(whole: Mapping, older: Problems) -> tuple[Script | None, P
 def _read(whole: Mapping, problems: Problems) -> Script | None:
     tree, reader = reader_of(whole, problems)
     if tree is not whole:
-        tree = _with_phases(_spelled(tree, ("actions", "phases"), problems))
+        tree = _with_phases(_correct_key(tree, ("actions", "phases"), problems))
     written = []
     for key, value in tree.pairs:
         if key.text in _NOT_WRITTEN:

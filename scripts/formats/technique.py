@@ -9,7 +9,7 @@ from scripts.expressions.values import Value
 from scripts.formats.placeholders import variable_reference
 from scripts.formats.session.session_format import TopicForm, translated_topic
 from scripts.formats.session.unused_keys import report_unused
-from scripts.formats.text_lists import choices_in, has_variable_name, named
+from scripts.formats.text_lists import choices_in, has_variable_name, with_name
 from scripts.formats.words import PARAMETER_KEYS, TECHNIQUE_KEYS, VARIABLE_TYPES
 from scripts.model.actions import Action, AiAsk, AiThink, Call, outputs_of
 from scripts.model.base import Expression, Node
@@ -70,7 +70,7 @@ def recognises(tree: Mapping) -> bool:
     return is_topic or is_inside or ("technique_id" in keys[0] and bool(_PARTS & keys[0]))
 
 
-def _spelled(tree: Mapping, reader: Reader) -> Mapping:
+def _correct_spelling(tree: Mapping, reader: Reader) -> Mapping:
     """Convert other spellings: keys in `technique` or `metadata`, described outputs, actions without a topic."""
     held: dict[str, tuple[Scalar, Tree]] = {}
     for part in (tree.get("technique"), tree, tree.get("metadata")):
@@ -107,7 +107,7 @@ def _part(key: str, tree: Tree) -> Tree:
         case "input_parameters", Mapping():
             return Sequence(tuple(_parameter_of(*pair) for pair in tree.pairs), tree.at)
         case "input_parameters", Sequence():
-            return replace(tree, items=tuple(_described(each) for each in tree.items))
+            return replace(tree, items=tuple(_parse_parameter(each) for each in tree.items))
         case _:
             return tree
 
@@ -125,7 +125,7 @@ def _name(tree: Tree) -> Tree:
     return next((value for key, value in tree.pairs if key.text in _OF_NAME), alone)
 
 
-def _described(tree: Tree) -> Tree:
+def _parse_parameter(tree: Tree) -> Tree:
     """Return a parameter, also if it is written as ``{name: meaning}``."""
     if not isinstance(tree, Mapping):
         return tree
@@ -136,7 +136,7 @@ def _described(tree: Tree) -> Tree:
 
 def _parameter_of(key: Scalar, value: Tree) -> Tree:
     spelled = keys_renamed(value, PARAMETER_KEYS) if isinstance(value, Mapping) else value
-    return named("name", key, spelled, "description")
+    return with_name("name", key, spelled, "description")
 
 
 def read(tree: Mapping, reader: Reader) -> tuple[Skill, tuple[FormDefinition, ...]] | None:
@@ -151,7 +151,7 @@ def _technique(tree: Mapping, reader: Reader) -> _Technique | None:
             for other in value.items[1:]:
                 message = "a technique has only one topic; this one would not run"
                 reader.refuse("TYPE_MISMATCH", message, other.at, "Write all actions in one topic.")
-    technique = reader.read(_spelled(tree, reader), _Technique)
+    technique = reader.read(_correct_spelling(tree, reader), _Technique)
     for key, value in pairs_of(tree.get("metadata")) if technique is not None else ():
         if key.text not in _Technique.__struct_fields__ and not is_null(value):
             report_unused(reader, key.text, value.at)
@@ -180,15 +180,13 @@ def _with_meanings(actions: tuple[Action, ...], tree: Mapping, reader: Reader) -
             message = f"the meaning of the output `{name}` has no effect"
             reader.add("KEY_IGNORED", message, written.at, "Write it at the question that sets it.", severity="note")
 
-    def completed(item: OutputItem) -> OutputItem:
+    def complete(item: OutputItem) -> OutputItem:
         if isinstance(item, Output) and item.get in asked and item.get in meanings:
             return replace(item, define=meanings[item.get].text)
         return item
 
     return tuple(
-        replace(action, outputs=tuple(map(completed, action.outputs)))
-        if isinstance(action, AiAsk | AiThink)
-        else action
+        replace(action, outputs=tuple(map(complete, action.outputs))) if isinstance(action, AiAsk | AiThink) else action
         for action in actions
     )
 
@@ -224,7 +222,7 @@ def _parameter(declared: TechniqueInput) -> Parameter:
     )
 
 
-def _given(parameter: Parameter) -> Expression:
+def _value_of(parameter: Parameter) -> Expression:
     """Return the value of a parameter: that of the variable of its name, which an optional one may lack."""
     reference = variable_reference(parameter.var)
     is_known = parameter.required or parameter.value is not None
@@ -240,7 +238,7 @@ def read_as_script(tree: Mapping, reader: Reader) -> Script | None:
     call = Call(
         id="call",
         skill=skill.id,
-        input={each.var: _given(each) for each in skill.params},
+        input={each.var: _value_of(each) for each in skill.params},
         output={name: name for name in skill.returns},
         at=skill.at,
     )

@@ -78,7 +78,7 @@ def is_coded(key: Scalar, value: Tree) -> bool:
     return is_number and re.fullmatch(r"\w\d*|\d+", key.text.strip(), re.ASCII) is None
 
 
-def named(name: str, key: Scalar, value: Tree, otherwise: str) -> Mapping:
+def with_name(name: str, key: Scalar, value: Tree, otherwise: str) -> Mapping:
     """Return a pair of a name and its part as the part with the name in it.
 
     A value that is no mapping becomes that of the key `otherwise`.

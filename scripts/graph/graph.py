@@ -286,24 +286,24 @@ def _detail(action: Action) -> str:
         case actions.Repeat() if action.until.until is None:
             return f"{action.until.max} times"
         case actions.Repeat():
-            return f"until {_spelled(action.until)}"
+            return f"until {_one_line(action.until)}"
         case _:
-            return _spelled(getattr(action, key_field(type(action)).name))
+            return _one_line(getattr(action, key_field(type(action)).name))
 
 
-def _spelled(value: object) -> str:
+def _one_line(value: object) -> str:
     """Return the value of an action's key on one line."""
     match value:
         case Template() | Expression():
             return value.source
         case tuple():
-            return " | ".join(map(_spelled, value))
+            return " | ".join(map(_one_line, value))
         case Mapping():
-            return ", ".join(f"{name} = {_spelled(each)}" for name, each in value.items())
+            return ", ".join(f"{name} = {_one_line(each)}" for name, each in value.items())
         case actions.Media():
-            return _spelled(value.caption or value.image or value.url)
+            return _one_line(value.caption or value.image or value.url)
         case actions.Until():
-            return _spelled(value.until)
+            return _one_line(value.until)
         case actions.Loop():
             return f"{value.items.source} as {value.name}"
         case actions.Signal():

@@ -44,32 +44,32 @@ def _lines(graph: Graph, names: Mapping[str, str]) -> Iterator[str]:
 
 def _arrow(edge: Edge) -> str:
     arrow = _ARROWS.get(edge.kind, "-.->")
-    return f'{arrow}|"{_escaped(f"{edge.action}: {edge.label}")}"|' if edge.label else arrow
+    return f'{arrow}|"{_escape(f"{edge.action}: {edge.label}")}"|' if edge.label else arrow
 
 
 def _phase_label(phase: PhaseNode) -> str:
     """Return the label on one line; a second line would be hidden behind the first topic."""
-    return _escaped(phase.name) + (f" <i>{_escaped(f'when {phase.when}')}</i>" if phase.when else "")
+    return _escape(phase.name) + (f" <i>{_escape(f'when {phase.when}')}</i>" if phase.when else "")
 
 
 def _topic_label(topic: TopicNode) -> str:
-    parts = [f"<b>{_escaped(topic.topic)}</b>"]
+    parts = [f"<b>{_escape(topic.topic)}</b>"]
     if topic.when:
-        parts.append(f"<i>{_escaped(f'when {topic.when}')}</i>")
+        parts.append(f"<i>{_escape(f'when {topic.when}')}</i>")
     parts += [_action_line(line) for line in topic_lines(topic)]
     return "<br/>".join(parts)
 
 
 def _action_line(line: Line) -> str:
     if line.kind == "action":
-        text = _escaped(f"{line.item.type} {line.text}")
+        text = _escape(f"{line.item.type} {line.text}")
     elif line.kind == "arm":
-        text = f"<b>{_escaped(line.text)}</b>"
+        text = f"<b>{_escape(line.text)}</b>"
     else:
-        text = f"<i>{_escaped(line.text)}</i>"
+        text = f"<i>{_escape(line.text)}</i>"
     return "· " * line.depth + text
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     line = fit(_CONTROL.sub(" ", text), LABEL_EM_MAX)
     return "".join(f"#{ord(char)};" if char in _MARKUP else char for char in line)

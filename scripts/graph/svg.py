@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
-from scripts.expressions.values import counted
+from scripts.expressions.values import count_text
 from scripts.graph import layout
 from scripts.graph.graph import FAILING, EdgeKind, Graph, PhaseNode, TopicNode
 from scripts.graph.layout import Box, Column, GraphLayout, Line, Point, Rect, Route, fit, lay_out, text_width
@@ -55,7 +55,7 @@ def _document(graph: Graph, picture: GraphLayout) -> Iterator[str]:
     phases = [phase.id for phase in graph.phases if not phase.is_beside]
     topics = sum(topic.phase in phases for topic in graph.topics)
     counts = ((len(phases), "phase"), (topics, "topic"), (actions, "action"))
-    yield _text(layout.MARGIN, 52, " · ".join([graph.script, *(counted(*each) for each in counts)]), "small")
+    yield _text(layout.MARGIN, 52, " · ".join([graph.script, *(count_text(*each) for each in counts)]), "small")
     for column in picture.columns:
         yield from _column(column)
     for way in picture.ways:
@@ -150,10 +150,10 @@ def _line(line: Line, x: float, middle: float, room: float) -> Iterator[str]:
 
 def _way(way: Route) -> str:
     kind = way.edge.kind
-    return f'<path class="way" d="{_rounded(way.points)}" stroke="{_COLOURS[kind]}" marker-end="url(#to-{kind})"/>'
+    return f'<path class="way" d="{_rounded_path(way.points)}" stroke="{_COLOURS[kind]}" marker-end="url(#to-{kind})"/>'
 
 
-def _rounded(points: Sequence[Point]) -> str:
+def _rounded_path(points: Sequence[Point]) -> str:
     """Return a path through points with rounded corners."""
     parts = [f"M{points[0][0]:.1f} {points[0][1]:.1f}"]
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):

@@ -57,7 +57,7 @@ class _Naming:
             phases = (
                 msgspec.structs.replace(phase, topics=tuple(map(self._within, phase.topics))) for phase in named.phases
             )
-            on_budget = _named(named.on_budget, self._fresh({each.id for each in walk(named.on_budget)}))
+            on_budget = _name_all(named.on_budget, self._fresh({each.id for each in walk(named.on_budget)}))
             named = msgspec.structs.replace(named, phases=tuple(phases), on_budget=on_budget)
         return named
 
@@ -68,7 +68,7 @@ class _Naming:
 
     def _within(self, owner: _Owner) -> _Owner:
         used_ids = {action.id for action in walk(owner.actions)}
-        return msgspec.structs.replace(owner, actions=_named(owner.actions, self._fresh(used_ids)))
+        return msgspec.structs.replace(owner, actions=_name_all(owner.actions, self._fresh(used_ids)))
 
     def _fresh(self, used_ids: set[str]) -> _Fresh:
         counts: dict[str, Iterator[str]] = {}
@@ -88,15 +88,15 @@ class _Naming:
         return fresh
 
 
-def _named(actions: tuple[Action, ...], fresh: _Fresh) -> tuple[Action, ...]:
-    return tuple(_named_action(action, fresh) for action in actions)
+def _name_all(actions: tuple[Action, ...], fresh: _Fresh) -> tuple[Action, ...]:
+    return tuple(_name_action(action, fresh) for action in actions)
 
 
-def _named_action(action: Action, fresh: _Fresh) -> Action:
+def _name_action(action: Action, fresh: _Fresh) -> Action:
     named = action
     if not action.id:
         named = msgspec.structs.replace(action, id=fresh(action_type(action), _variable_of(action), action.at))
-    return with_arms(named, lambda inner: _named(inner, fresh))
+    return with_arms(named, lambda inner: _name_all(inner, fresh))
 
 
 def _variable_of(action: Action) -> str:

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import FieldInfo, replace
 
 from scripts.expressions.analysis import ExpressionInfo
-from scripts.expressions.expressions import Compiled, compile_expression, compile_template
+from scripts.expressions.expressions import CompiledSource, compile_expression, compile_template
 from scripts.expressions.sandbox import ExpressionInvalid
 
 ID_CHARS_MAX = 200
@@ -58,7 +58,7 @@ class _Source(Struct, frozen=True, gc=False):
     at: Location = NOWHERE
 
     @property
-    def compiled(self) -> Compiled:
+    def compiled(self) -> CompiledSource:
         """Return the source, parsed. Raises ExpressionInvalid."""
         raise NotImplementedError
 
@@ -75,7 +75,7 @@ class Template(_Source, frozen=True, gc=False):
     """A text with Jinja2 placeholders."""
 
     @property
-    def compiled(self) -> Compiled:
+    def compiled(self) -> CompiledSource:
         """Return the text with its placeholders parsed. Raises ExpressionInvalid."""
         return compile_template(self.source)
 
@@ -84,7 +84,7 @@ class Expression(_Source, frozen=True, gc=False):
     """A Jinja2 expression."""
 
     @property
-    def compiled(self) -> Compiled:
+    def compiled(self) -> CompiledSource:
         """Return the expression, parsed. Raises ExpressionInvalid."""
         return compile_expression(self.source)
 
@@ -134,7 +134,7 @@ def parts(node: Any) -> Collection[Any]:
             return ()
 
 
-def rebuilt(node: Any, change: Callable[[Any], Any]) -> Any:
+def rebuild(node: Any, change: Callable[[Any], Any]) -> Any:
     """Return a node, list or mapping with each value directly inside it replaced, except locations."""
     match node:
         case Struct():
@@ -149,7 +149,7 @@ def rebuilt(node: Any, change: Callable[[Any], Any]) -> Any:
 
 def without_places(node: T) -> T:
     """Return a copy without locations, to compare two scripts."""
-    bare: Any = rebuilt(node, without_places)
+    bare: Any = rebuild(node, without_places)
     if isinstance(bare, Node):
         bare = replace(bare, at=NOWHERE, marks={})
     elif isinstance(bare, Template | Expression | Reference | Variable):

@@ -106,7 +106,7 @@ STRATEGY_OPTIONS: Mapping[str, tuple[str, ...]] = {
 """The options of each built-in strategy."""
 
 
-def checked(settings: ContextSettings, others: Mapping[str, object] | None = None) -> ContextSettings:
+def check_settings(settings: ContextSettings, others: Mapping[str, object] | None = None) -> ContextSettings:
     """Return the settings if a strategy has this name and these options. Raises SettingsInvalid.
 
     `others` are the strategies of installed packages; None: they are unknown here, and any name may be one of them.
@@ -128,9 +128,9 @@ def checked(settings: ContextSettings, others: Mapping[str, object] | None = Non
 def read_settings(value: object) -> ContextSettings:
     """Read settings from a mapping or from a strategy's name alone. Raises SettingsInvalid."""
     if isinstance(value, str):
-        return checked(ContextSettings(strategy=value))
+        return check_settings(ContextSettings(strategy=value))
     try:
-        return checked(msgspec.convert(value, ContextSettings))
+        return check_settings(msgspec.convert(value, ContextSettings))
     except msgspec.ValidationError as error:
         raise SettingsInvalid(f"the settings of a context cannot be read: {error}") from error
 

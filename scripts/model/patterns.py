@@ -66,7 +66,7 @@ def check_pattern(pattern: str) -> None:
     if _FLAG.search(pattern, 1):
         fix = "Write `(?x)` at the beginning, or leave it out."
         raise PatternInvalid("the flag `x` is possible only at the beginning", fix)
-    if _written_out(pattern) > LENGTH_MAX:
+    if _expanded_length(pattern) > LENGTH_MAX:
         message = f"it is longer than {LENGTH_MAX:,} characters when its repeated parts are written out"
         raise PatternInvalid(message, _SHORTER)
     try:
@@ -90,12 +90,12 @@ def _invalid(pattern: str, reason: str) -> PatternInvalid:
     if mistake is None:
         return PatternInvalid(f"{message} at character {min(at + 1, len(pattern))}", _EXAMPLE)
     if message in {"unterminated character set", "missing )"}:
-        at = _unclosed(pattern)
+        at = _find_unclosed(pattern)
     place = {"at": at + 1, "sign": pattern[at : at + 1]}
     return PatternInvalid(mistake.message.format(**place), mistake.fix.format(**place))
 
 
-def _unclosed(pattern: str) -> int:
+def _find_unclosed(pattern: str) -> int:
     """Return the position of the last bracket that is open at the end of a pattern."""
     opened: list[int] = []
     for part in _PARTS.finditer(pattern):
@@ -106,7 +106,7 @@ def _unclosed(pattern: str) -> int:
     return opened[-1] if opened else len(pattern) - 1
 
 
-def _written_out(pattern: str) -> int:
+def _expanded_length(pattern: str) -> int:
     """Return the length of a pattern with its repeated parts written out."""
     length = last = 0  # `last`: the length of what a number of times would repeat
     begun: list[int] = []

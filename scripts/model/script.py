@@ -361,7 +361,7 @@ def actions_of(node: ScriptNode) -> tuple[Action, ...]:
     return () if isinstance(node, Phase) else node.actions
 
 
-def declared_in(node: ScriptNode) -> tuple[Declaration, ...]:
+def declarations_of(node: ScriptNode) -> tuple[Declaration, ...]:
     """Return the declarations of a node, and the parameters of a skill."""
     match node:
         case Skill():
@@ -394,7 +394,7 @@ def skills_called(script: Script, *lists: tuple[Action, ...]) -> set[str]:
 def all_declarations(script: Script) -> Iterator[Declaration]:
     """Yield every declaration of a script, of all scopes, and the parameters of skills."""
     yield from (*script.globals, *script.declare)
-    yield from (each for _, node in nodes(script) for each in declared_in(node))
+    yield from (each for _, node in nodes(script) for each in declarations_of(node))
 
 
 # -- targets ---------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from scripts.parse.read_script import Reading, Source, read_include_file, read_s
 from scripts.versions.rename_variables import with_names
 from scripts.yaml.comments import attach
 from scripts.yaml.parser import Scalar, Tree, items_of, pairs_of, plain_value, read_tree
-from scripts.yaml.script_writer import FILES_OF_DETECTORS, native_yaml, noted_places, simplified
+from scripts.yaml.script_writer import FILES_OF_DETECTORS, native_yaml, noted_places, simplify
 from scripts.yaml.writer import pair_lines, plain, printable
 
 _LOST_KEY_CODES = {"UNKNOWN_KEY", "KEY_IGNORED", "KEY_CONFLICT", "ACTION_TYPE_UNKNOWN"}
@@ -59,7 +59,7 @@ def convert(script: Script, reading: Reading, folder: str = "") -> Conversion:
     `folder` is the path of the include files relative to the location of the text; empty: the same folder.
     """
     source = reading.source
-    script, losses = _renamed(simplified(with_sides(script, source)))
+    script, losses = _rename_invalid(simplify(with_sides(script, source)))
     if folder:
         script = replace(script, use=tuple(posixpath.join(folder, name) for name in script.use))
         files = {posixpath.join(folder, name): text for name, text in source.side_files.items()}
@@ -168,7 +168,7 @@ def _comment(pair: _Pair) -> list[str]:
 # -- names ----------------------------------------------------------------------------------------------------------
 
 
-def _renamed(script: Script) -> tuple[Script, list[_Loss]]:
+def _rename_invalid(script: Script) -> tuple[Script, list[_Loss]]:
     """Return the script with valid names for those that only the older formats allow. Raises NotConvertible."""
     places = list(written_names(script))
     odd = {name: at for name, at in reversed(places) if not VARIABLE_NAME.fullmatch(name)}
@@ -209,7 +209,7 @@ def with_sides(script: Script, source: Source) -> Script:
     script = replace(script, use=(*needed, *script.use))
     for name in script.use if script.form == "stage" else ():
         if name in source.side_files and _is_inlined(script, source, name):
-            script = _inlined(script, name)
+            script = _inline(script, name)
     return script
 
 
@@ -244,7 +244,7 @@ def _is_inlined(script: Script, source: Source, name: str) -> bool:
     return here != sum(1 for _ in _from(alone.script, name, _INLINED))
 
 
-def _inlined(script: Script, name: str) -> Script:
+def _inline(script: Script, name: str) -> Script:
     """Return the script with the content of a file as its own."""
     changed = {
         key: tuple(replace(node, at=script.at) if node.at.file == name else node for node in getattr(script, key))

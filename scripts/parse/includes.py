@@ -11,7 +11,7 @@ from scripts.formats import native, technique
 from scripts.formats.detector_config import detector_file
 from scripts.formats.session.session_format import RESPELL
 from scripts.formats.stage import sections
-from scripts.formats.stage.links import linked
+from scripts.formats.stage.links import link
 from scripts.formats.stage.names import Names, names_of
 from scripts.formats.stage.yaml_fixups import read_repaired
 from scripts.model.action_ids import with_variable_ids
@@ -22,7 +22,7 @@ from scripts.model.languages import LANGUAGE_KEY
 from scripts.model.script import SHARED, IncludeFile, Script, Topic, all_actions
 from scripts.translations.string_tables import read_table
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, listed, word
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, as_items, word
 
 INCLUDE_FILES_MAX = 20
 BESIDE = {
@@ -56,10 +56,10 @@ def used_names(tree: Tree | None) -> list[str]:
     if not isinstance(tree, Mapping):
         return []
     written = [part for key in ("session", "sessions") if (part := tree.get(key)) is not None]
-    sessions = [each for part in written for each in listed(part)]
+    sessions = [each for part in written for each in as_items(part)]
     holders = [each for each in (*sessions, tree) if isinstance(each, Mapping)]
     used = [each for holder in holders for key in ("use", "include", "import") if (each := holder.get(key)) is not None]
-    names = [item for each in used for item in listed(each)]
+    names = [item for each in used for item in as_items(each)]
     return [item.text for item in names if isinstance(item, Scalar)]
 
 
@@ -80,7 +80,7 @@ def with_includes(script: Script, files: MappingType[str, str], problems: Proble
         parts = tuple(each for side in found for each in getattr(side, key))
         script = replace(script, **{key: (*getattr(script, key), *parts)})
     in_stages = gathering.stage_files | ({script.at.file} if script.form == "stage" else set())
-    script = linked(script, in_stages, problems, lenient=lenient) if in_stages else script
+    script = link(script, in_stages, problems, lenient=lenient) if in_stages else script
     script = _with_results(script) if script.form == "session" else script
     return _with_shown_forms(script, problems, lenient=lenient) if is_stage else script
 
@@ -92,7 +92,7 @@ def _with_results(script: Script) -> Script:
     """
     returns = {each.id: each.returns for each in script.skills}
 
-    def stored(action: Action) -> Action:
+    def store(action: Action) -> Action:
         known = returns.get(action.skill, ()) if isinstance(action, Call) else ()
         if not isinstance(action, Call) or not known:
             return action
@@ -100,10 +100,10 @@ def _with_results(script: Script) -> Script:
         turned = ((own, name) if name in known and own not in known else (name, own) for name, own in pairs)
         return replace(action, output=dict(turned))
 
-    def replaced(topic: Topic) -> Topic:
-        return replace(topic, actions=tuple(map(stored, topic.actions)))
+    def replace_actions(topic: Topic) -> Topic:
+        return replace(topic, actions=tuple(map(store, topic.actions)))
 
-    phases = (replace(each, topics=tuple(map(replaced, each.topics))) for each in script.phases)
+    phases = (replace(each, topics=tuple(map(replace_actions, each.topics))) for each in script.phases)
     return replace(script, phases=tuple(phases))
 
 

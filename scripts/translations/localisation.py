@@ -29,7 +29,7 @@ from scripts.model.script import (
     Skill,
     StringTable,
     Topic,
-    declared_in,
+    declarations_of,
 )
 from scripts.model.variables import Declaration, Output, Records, Validation, by_name
 
@@ -118,14 +118,14 @@ def table_for(script: Script, locale: Locale) -> StringTable | None:
     return None
 
 
-def localised(script: Script, table: StringTable) -> Script:
+def localise(script: Script, table: StringTable) -> Script:
     """Return the script with the lines of a table; missing lines, ids and values stay unchanged."""
 
-    def translated(line: Line) -> str:
+    def translate(line: Line) -> str:
         found = table.lines.get(line.id)
         return line.text if found is None or found.is_missing else found.text.source
 
-    return replace(_with_lines(script, translated), locale=table.locale, phrases=table.phrases)
+    return replace(_with_lines(script, translate), locale=table.locale, phrases=table.phrases)
 
 
 def _with_lines(script: Script, change: Change) -> Script:
@@ -143,7 +143,7 @@ def _with_lines(script: Script, change: Change) -> Script:
         return replace(phase, remind=remind, topics=tuple(topic(phase, each) for each in phase.topics))
 
     def skill(skill: Skill) -> Skill:
-        declared = shared | by_name(declared_in(skill))
+        declared = shared | by_name(declarations_of(skill))
         return replace(skill, actions=texts.actions(skill.actions, f"skill:{skill.id}", declared))
 
     def interrupt(interrupt: Interrupt) -> Interrupt:

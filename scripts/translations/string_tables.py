@@ -54,8 +54,8 @@ def read_table(tree: MappingTree, reader: Reader) -> StringTable | None:
     marks = {f"phrases.{name}": at for name, at in places["phrases"].items()}
     return msgspec.structs.replace(
         table,
-        lines=_placed(table.lines, places["lines"]),
-        unused=_placed(table.unused, places["unused"]),
+        lines=_with_places(table.lines, places["lines"]),
+        unused=_with_places(table.unused, places["unused"]),
         marks={**table.marks, **marks},
     )
 
@@ -65,14 +65,14 @@ def _key_places(tree: MappingTree, name: str) -> Mapping[str, Location]:
     return {key.text: key.at for key, _ in part.pairs} if isinstance(part, MappingTree) else {}
 
 
-def _placed(lines: Mapping[str, Translation], places: Mapping[str, Location]) -> Lines:
+def _with_places(lines: Mapping[str, Translation], places: Mapping[str, Location]) -> Lines:
     return {id: msgspec.structs.replace(each, at=places[id]) for id, each in lines.items()}
 
 
 # -- update -----------------------------------------------------------------------------------------------------
 
 
-def updated(table: StringTable | None, lines: Sequence[Line], locale: Locale) -> Update:
+def update_lines(table: StringTable | None, lines: Sequence[Line], locale: Locale) -> Update:
     """Update a table to the lines of a script that have ids: new lines are empty, changed ones get `was`."""
     table = table or StringTable(locale=locale)
     known = {line.id for line in lines if line.id}

@@ -12,10 +12,20 @@ from msgspec.structs import replace
 from scripts.model.actions import Action, AiAsk, Ask, Choose, Form, action_type, arms
 from scripts.model.base import NOWHERE, Location, without_places
 from scripts.model.diagnostics import Problems
-from scripts.model.script import BESIDE, DETECTORS, INTERRUPTS, Path, Script, actions_of, as_output, declared_in, nodes
+from scripts.model.script import (
+    BESIDE,
+    DETECTORS,
+    INTERRUPTS,
+    Path,
+    Script,
+    actions_of,
+    as_output,
+    declarations_of,
+    nodes,
+)
 from scripts.model.variable_names import names_in
 from scripts.model.variables import Declaration, Output, Records
-from scripts.versions.rename_map import Renames, written
+from scripts.versions.rename_map import Renames, format_path
 
 Kind: TypeAlias = Literal["removed", "moved", "renumbered", "type", "choice", "variable"]
 CODES: Mapping[Kind, str] = {
@@ -55,7 +65,7 @@ class Outline:
         self.scopes: dict[Path, tuple[Location, tuple[Declaration, ...]]] = {(): (script.at, script.session_variables)}
         self.actions: dict[Path, ActionPlace] = {}
         for path, node in nodes(script):
-            self.scopes[path] = (node.at, declared_in(node))
+            self.scopes[path] = (node.at, declarations_of(node))
             self._add(path, actions_of(node), "", "")
 
     def _add(self, home: Path, actions: tuple[Action, ...], block: str, arm: str) -> None:
@@ -88,11 +98,11 @@ def report(
         message = change.message
         if running is not None:
             count = running.get(change, 0)
-            message += f"; {count or 'no'} running session{'' if count == 1 else 's'} {_affected(change, count)}"
-        problems.add(CODES[change.kind], message, change.at, path=written(change.path), fix=change.fix)
+            message += f"; {count or 'no'} running session{'' if count == 1 else 's'} {_verb_for(change, count)}"
+        problems.add(CODES[change.kind], message, change.at, path=format_path(change.path), fix=change.fix)
 
 
-def _affected(change: BreakingChange, count: int) -> str:
+def _verb_for(change: BreakingChange, count: int) -> str:
     if change.kind == "variable":
         return "holds it" if count == 1 else "hold it"
     return "is there" if count == 1 else "are there"
@@ -111,7 +121,7 @@ class _Comparison:
         for path in self.old.actions:
             if self._new_path(path[:-1]) is not None or self._new_path(path) is not None:
                 yield from self._action(path)
-                yield from self._renumbered(path)
+                yield from self._find_renumbered(path)
         for scope in self.old.scopes:
             yield from self._variables(scope)
 
@@ -129,12 +139,12 @@ class _Comparison:
         topics = [each for each in self.new.scopes if len(each) == 2 and each[0] not in BESIDE]
         others = [each for each in topics if each[1] == path[-1]]
         if kind == "topic" and len(others) == 1:
-            message = f"topic {written(path)} is now in phase {others[0][0]}"
-            fix = f"Add `migrations: {{topics: {{{written(path)}: {written(others[0])}}}}}`."
+            message = f"topic {format_path(path)} is now in phase {others[0][0]}"
+            fix = f"Add `migrations: {{topics: {{{format_path(path)}: {format_path(others[0])}}}}}`."
             yield BreakingChange("moved", path, message, self.new.near(others[0]), fix=fix)
             return
         at = self.new.near(self.renames.path(path))
-        yield BreakingChange("removed", path, f"the {kind} {written(path)} was removed", at)
+        yield BreakingChange("removed", path, f"the {kind} {format_path(path)} was removed", at)
 
     def _action(self, path: Path) -> Iterator[BreakingChange]:
         was, last = self.old.actions[path], self._new_path(path)
@@ -144,19 +154,19 @@ class _Comparison:
         spot = self.new.actions[last]
         at, before, now = spot.action.at, action_type(was.action), action_type(spot.action)
         if before != now:
-            yield BreakingChange("type", path, f"{written(path)} was `{before}` and is now `{now}`", at)
+            yield BreakingChange("type", path, f"{format_path(path)} was `{before}` and is now `{now}`", at)
             return
         home = self.renames.path(path[:-1])
         block = self.renames.path((*path[:-1], was.block))
         if last[:-1] != home:
-            yield BreakingChange("moved", path, f"{written(path)} is now {written(last)}, in another topic", at)
+            yield BreakingChange("moved", path, f"{format_path(path)} is now {format_path(last)}, in another topic", at)
         elif (block or path)[-1] != spot.block or was.arm != spot.arm:
             place = f"in {spot.block} ({spot.arm})" if spot.block else "in the topic's own list"
-            yield BreakingChange("moved", path, f"{written(path)} is now {place}", at)
+            yield BreakingChange("moved", path, f"{format_path(path)} is now {place}", at)
         yield from self._choices(path, was.action, spot.action)
         yield from self._outputs(path, was.action, spot.action)
 
-    def _renumbered(self, path: Path) -> Iterator[BreakingChange]:
+    def _find_renumbered(self, path: Path) -> Iterator[BreakingChange]:
         """Find an action without an id of its own that has another id now, because its number is another one."""
         was, last = self.old.actions[path].action, self._new_path(path)
         now = self.new.actions[last].action if last in self.new.actions else None
@@ -169,24 +179,24 @@ class _Comparison:
         found = [(each, action) for each, action in spots if "id" not in action.marks and _content(action) == content]
         if len(found) == 1:
             ((place, action),) = found
-            message = f"{written(path)} has no id of its own, and is {place[-1]} in this version"
+            message = f"{format_path(path)} has no id of its own, and is {place[-1]} in this version"
             yield BreakingChange("renumbered", path, message, action.at, fix=f"Add `id: {path[-1]}`.")
 
     def _removal(self, path: Path) -> BreakingChange:
         others = [each for each in self.new.actions if each[-1] == path[-1] and each not in self.old.actions]
         at = self.new.near(self.renames.path(path))
         if len(others) == 1 and not {path[0], others[0][0]} & {INTERRUPTS, DETECTORS}:  # no rename is possible
-            fix = f"Add `migrations: {{actions: {{{written(path)}: {written(others[0])}}}}}`."
-            message = f"{written(path)} is now in {written(others[0][:-1])}"
+            fix = f"Add `migrations: {{actions: {{{format_path(path)}: {format_path(others[0])}}}}}`."
+            message = f"{format_path(path)} is now in {format_path(others[0][:-1])}"
             return BreakingChange("moved", path, message, self.new.near(others[0]), fix=fix)
-        return BreakingChange("removed", path, f"the action {written(path)} was removed", at)
+        return BreakingChange("removed", path, f"the action {format_path(path)} was removed", at)
 
     def _choices(self, path: Path, was: Action, now: Action) -> Iterator[BreakingChange]:
         if isinstance(was, Choose) and isinstance(now, Choose):
             left = {choice.key for choice in now.fixed}
             for choice in was.fixed:
                 if choice.key not in left:
-                    message = f"{written(path)} no longer offers {choice.key}"
+                    message = f"{format_path(path)} no longer offers {choice.key}"
                     yield BreakingChange("choice", path, message, now.mark("choices"), name=choice.key)
 
     def _outputs(self, path: Path, was: Action, now: Action) -> Iterator[BreakingChange]:
@@ -196,9 +206,9 @@ class _Comparison:
             last = self._later_name(name, self.old)
             later = afterwards.get(last)
             if later is not None:
-                yield from self._difference(path, output, later, f"{written(path)} writes `{'.'.join(last)}`")
+                yield from self._difference(path, output, later, f"{format_path(path)} writes `{'.'.join(last)}`")
             elif isinstance(was, Form) and isinstance(now, Form):
-                message = f"{written(path)} no longer asks for `{output.get}`"
+                message = f"{format_path(path)} no longer asks for `{output.get}`"
                 yield BreakingChange("variable", path, message, now.at, name=output.get)
 
     def _later_name(self, name: Path, outline: Outline) -> Path:
@@ -226,7 +236,7 @@ class _Comparison:
     def _variables(self, scope: Path) -> Iterator[BreakingChange]:
         home = self._new_path(scope) if scope else ()
         later = {each.var: each for each in self.new.scopes[home][1]} if home is not None else {}
-        where = f" of {written(scope)}" if scope else ""
+        where = f" of {format_path(scope)}" if scope else ""
         for was in self.old.scopes[scope][1]:
             name = self.renames.variable(was.var)
             now = later.get(name or "")
@@ -238,8 +248,10 @@ class _Comparison:
             elif home is not None:
                 scopes = self.new.scopes.items()
                 elsewhere = [path for path, (_, declared) in scopes if any(each.var == name for each in declared)]
-                place = written(elsewhere[0]) or "the script" if elsewhere else "no scope"
-                message = f"`{name}` was declared in {written(scope) or 'the script'}, and is now declared in {place}"
+                place = format_path(elsewhere[0]) or "the script" if elsewhere else "no scope"
+                message = (
+                    f"`{name}` was declared in {format_path(scope) or 'the script'}, and is now declared in {place}"
+                )
                 at = self.new.near(elsewhere[0] if elsewhere else home)
                 yield BreakingChange("variable", scope, message, at, name=was.var)
 

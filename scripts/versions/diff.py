@@ -10,10 +10,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scripts.model.actions import Action
-from scripts.model.base import rebuilt, without_places
+from scripts.model.base import rebuild, without_places
 from scripts.model.script import BESIDE, Path, Script, ScriptNode, nodes
 from scripts.versions.breaking_changes import Outline
-from scripts.versions.rename_map import Renames, written
+from scripts.versions.rename_map import Renames, format_path
 
 What: TypeAlias = Literal["script", "phase", "topic", "action", "skill", "interrupt", "detector", "variable"]
 How: TypeAlias = Literal["added", "removed", "changed"]
@@ -42,10 +42,10 @@ def differences(old: Script, new: Script) -> tuple[ScriptDifference, ...]:
     renames = Renames(old, new)
     parts = [(renames.path(path), part) for path, part in _parts(old).items()]
     variables = {(renames.path(scope), renames.variable(name)): part for (scope, name), part in _variables(old).items()}
-    return (*_compared(parts, _parts(new)), *_compared(variables.items(), _variables(new)))
+    return (*_compare_parts(parts, _parts(new)), *_compare_parts(variables.items(), _variables(new)))
 
 
-def _compared(before: Iterable[tuple[Any, _Part]], after: Mapping[Any, _Part]) -> Iterator[ScriptDifference]:
+def _compare_parts(before: Iterable[tuple[Any, _Part]], after: Mapping[Any, _Part]) -> Iterator[ScriptDifference]:
     """Compare parts by their place in the later version."""
     for place, part in before:
         if place not in after:
@@ -63,13 +63,13 @@ def _parts(script: Script) -> Mapping[Path, _Part]:
     """Return every part of a script that has an id, and the script."""
     actions = {path: spot.action for path, spot in Outline(script).actions.items()}
     found: Mapping[Path, Struct] = {(): script, **dict(nodes(script)), **actions}
-    return {path: _Part(_what(path), written(path), _own(part)) for path, part in found.items()}
+    return {path: _Part(_what(path), format_path(path), _own(part)) for path, part in found.items()}
 
 
 def _variables(script: Script) -> Mapping[tuple[Path, str], _Part]:
     """Return every declared variable by scope and name."""
     return {
-        (scope, each.var): _Part("variable", written((*scope, each.var)), without_places(each))
+        (scope, each.var): _Part("variable", format_path((*scope, each.var)), without_places(each))
         for scope, (_, declared) in Outline(script).scopes.items()
         for each in declared
     }
@@ -94,4 +94,4 @@ _APART = {"declare", "params", "migrations"}
 
 
 def _ids(value: Any) -> Any:
-    return value.id if isinstance(value, ScriptNode | Action) else rebuilt(value, _ids)
+    return value.id if isinstance(value, ScriptNode | Action) else rebuild(value, _ids)

@@ -32,7 +32,7 @@ def path_of(section: Section, written: str) -> Path:
     return (_HOMES[section], *parts) if section in _HOMES else parts
 
 
-def written(path: Path) -> str:
+def format_path(path: Path) -> str:
     """Return a path as authors write it."""
     return "/".join(part for part in path if part not in BESIDE)
 
@@ -179,8 +179,8 @@ def _check_target(entry: _Entry, way: _Direction, paths: set[Path], names: froze
     else:
         path = path_of(entry.section, entry.old)
         end = way.path(path)
-        last = None if end is None else written(end)
-        known = sorted(written(each) for each in paths if len(each) == len(path) and _beside(each) == _beside(path))
+        last = None if end is None else format_path(end)
+        known = sorted(format_path(each) for each in paths if len(each) == len(path) and _beside(each) == _beside(path))
         found = end in paths
     if last is None:
         message = f"the renames of {entry.old} form a cycle"

@@ -11,7 +11,7 @@ from msgspec import Struct
 from scripts.expressions.values import Value
 from scripts.formats.placeholders import variable_reference
 from scripts.model.actions import Call, OwnAction
-from scripts.model.base import Expression, Template, Variable, rebuilt
+from scripts.model.base import Expression, Template, Variable, rebuild
 from scripts.model.own_actions import variables_of
 from scripts.model.script import FormField, Script, Skill
 from scripts.model.variable_names import NAMES_AS_KEYS, name_field
@@ -25,12 +25,12 @@ def with_names(node: Any, new: Mapping[str, str]) -> Any:
     """Return a script, or a part of it, with some of its variables renamed."""
     match node:
         case Template():
-            source = _PLACEHOLDER.sub(lambda found: _replaced(found[0], new), node.source)
+            source = _PLACEHOLDER.sub(lambda found: _replace(found[0], new), node.source)
             return msgspec.structs.replace(node, source=source)
         case Expression():
-            return msgspec.structs.replace(node, source=_replaced(node.source, new))
+            return msgspec.structs.replace(node, source=_replace(node.source, new))
         case Struct():
-            inside = rebuilt(node, lambda part: with_names(part, new))
+            inside = rebuild(node, lambda part: with_names(part, new))
             changed: dict[str, Any] = {}
             if name := name_field(node):
                 changed[name] = new.get(getattr(node, name), getattr(node, name))
@@ -50,10 +50,10 @@ def with_names(node: Any, new: Mapping[str, str]) -> Any:
                 changed |= {"globals": node.globals, "strings": node.strings, "tools": node.tools}
             return msgspec.structs.replace(inside, **changed)
         case _:
-            return rebuilt(node, lambda part: with_names(part, new))
+            return rebuild(node, lambda part: with_names(part, new))
 
 
-def _replaced(source: str, new: Mapping[str, str]) -> str:
+def _replace(source: str, new: Mapping[str, str]) -> str:
     """Return a source with variables and fields (`item["old"]`, `{"old": 1}`) renamed exactly, not in other texts."""
     words = {variable_reference(old): word for old, word in new.items()}
     fields = {json.dumps(old, ensure_ascii=False): json.dumps(word, ensure_ascii=False) for old, word in new.items()}

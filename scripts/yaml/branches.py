@@ -16,7 +16,7 @@ OnFault = Callable[[Tree, str, str], Any]
 """Receives a part that is not a branch, what is expected there, and the fix."""
 
 
-def nested(tree: Mapping, on_fault: OnFault) -> Mapping:
+def nest(tree: Mapping, on_fault: OnFault) -> Mapping:
     """Return the mapping of an `if` with its `elif` as nested mappings."""
     pairs = {key.text: (key, value) for key, value in tree.pairs}
     if "elif" not in pairs:

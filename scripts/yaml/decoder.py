@@ -16,7 +16,7 @@ from scripts.model.moments import Clock, DateValue, Duration, parse_clock, parse
 from scripts.model.script import After, Trigger
 from scripts.yaml.grammar import POLICIES, Continuation, policy_words
 from scripts.yaml.key_fixes import QUOTES
-from scripts.yaml.parser import Mapping, Scalar, Tree, is_empty, replaced, word
+from scripts.yaml.parser import Mapping, Scalar, Tree, is_empty, with_value, word
 from scripts.yaml.parser import Sequence as SequenceTree
 from scripts.yaml.struct_reader import TRUTHS, StructReader
 
@@ -117,7 +117,7 @@ class Reader(StructReader):
             return self._struct(tree, actions.ChoiceItem)
         keys = list(tree.keys())
         if "each" in keys:
-            return self._struct(replaced(tree, "each", _without_mark), actions.ListedChoices)
+            return self._struct(with_value(tree, "each", _without_mark), actions.ListedChoices)
         is_short = len(keys) == 1 if self._language == "1" else bool(keys) and not {"key", "text"} & set(keys)
         if self._language == "1" and keys:
             self._refuse_odd(tree)

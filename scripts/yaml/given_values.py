@@ -36,7 +36,7 @@ class GivenInvalid(Exception):
 def read_given(tree: Tree) -> Given:
     """Return a value as a text with placeholders or as an expression. Raises GivenInvalid."""
     if isinstance(tree, Scalar) and isinstance(tree.value, str) and "{" in tree.text and not _is_marked(tree):
-        return Template(_unescaped(tree.text), tree.content_at)
+        return Template(_unescape(tree.text), tree.content_at)
     return read_assigned(tree)
 
 
@@ -49,7 +49,7 @@ def read_assigned(tree: Tree) -> Expression:
 
 def plain_literals(tree: Tree) -> Tree:
     """Return a value without expressions, with each `==` at the beginning of a text as `=`. Raises GivenInvalid."""
-    return _unmarked(tree, _refuse)
+    return _unmark(tree, _refuse)
 
 
 def _refuse(tree: Scalar) -> Scalar:
@@ -59,16 +59,16 @@ def _refuse(tree: Scalar) -> Scalar:
 
 def with_placeholders(tree: Tree) -> Tree:
     """Return a value with each expression as a text that is only its placeholder, and so has the type of its value."""
-    return _unmarked(tree, lambda each: replace(each, text=f"{{{{ {each.text[1:].strip()} }}}}"))
+    return _unmark(tree, lambda each: replace(each, text=f"{{{{ {each.text[1:].strip()} }}}}"))
 
 
-def _unmarked(tree: Tree, expression: Callable[[Scalar], Scalar]) -> Tree:
+def _unmark(tree: Tree, expression: Callable[[Scalar], Scalar]) -> Tree:
     """Return a value with each `==` at the beginning of a text as `=`, and what `expression` returns for each `=`."""
     match tree:
         case Mapping():
-            return Mapping(tuple((key, _unmarked(value, expression)) for key, value in tree.pairs), tree.at)
+            return Mapping(tuple((key, _unmark(value, expression)) for key, value in tree.pairs), tree.at)
         case Sequence():
-            return Sequence(tuple(_unmarked(item, expression) for item in tree.items), tree.at)
+            return Sequence(tuple(_unmark(item, expression) for item in tree.items), tree.at)
         case Scalar() if _is_marked(tree):
             return expression(tree)
         case Scalar() if tree.text.startswith("=="):
@@ -84,7 +84,7 @@ def with_expressions(value: Value) -> Value:
 
 def _as_expression(text: str) -> str:
     source = source_of(text, NOWHERE)
-    return f"={source.source}" if isinstance(source, Expression) else _escaped_text(text)
+    return f"={source.source}" if isinstance(source, Expression) else _escape_text(text)
 
 
 def _is_marked(tree: Scalar) -> bool:
@@ -99,7 +99,7 @@ def assigned_value(expression: Expression) -> Value:
         text = _placeholder_text(expression)
         return f"={expression.source}" if text is None else text
     is_same = "{{" not in expression.source and "{%" not in expression.source and literal(value) == expression.source
-    return escaped(value) if is_same else f"={expression.source}"
+    return escape(value) if is_same else f"={expression.source}"
 
 
 def _placeholder_text(expression: Expression) -> str | None:
@@ -108,19 +108,19 @@ def _placeholder_text(expression: Expression) -> str | None:
     try:
         pieces[::2] = [json.loads(piece) for piece in pieces[::2]]
         text = "".join(f"{{{{{piece}}}}}" if place % 2 else piece for place, piece in enumerate(pieces))
-        written = _escaped_text(text)
+        written = _escape_text(text)
         is_same = _text_source(Scalar(written, False, expression.at)) == expression.source
     except (ValueError, TypeError, GivenInvalid):
         return None
     return written if is_same and len(pieces) > 1 else None
 
 
-def escaped(value: Value) -> Value:
+def escape(value: Value) -> Value:
     """Return a plain value with each `=` at the beginning of a text as `==`."""
-    return with_texts(value, _escaped_text)
+    return with_texts(value, _escape_text)
 
 
-def _escaped_text(text: str) -> str:
+def _escape_text(text: str) -> str:
     return f"={text}" if text.startswith("=") else text
 
 
@@ -134,7 +134,7 @@ def given_text(given: Given) -> str:
     """Return a value as it is written in YAML: the inverse of `read_given`."""
     if isinstance(given, Expression):
         return f"={given.source}"
-    return _escaped_text(given.source)
+    return _escape_text(given.source)
 
 
 def _source(tree: Tree) -> str:
@@ -152,7 +152,7 @@ def _source(tree: Tree) -> str:
 def _text_source(tree: Scalar) -> str:
     if _is_marked(tree):
         return f"({tree.text[1:].strip()})"
-    text = _unescaped(tree.text)
+    text = _unescape(tree.text)
     if "{%" in text:
         fix = 'Write an expression such as `="a" if x > 1 else "b"`, or an action in each branch of an `if`.'
         raise GivenInvalid(tree, "a text without {% %}", fix)
@@ -164,5 +164,5 @@ def _text_source(tree: Scalar) -> str:
     return " ~ ".join(f"({piece})" if place % 2 else literal(piece) for place, piece in enumerate(pieces))
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return text[1:] if text.startswith("==") else text

@@ -104,7 +104,7 @@ def items_of(tree: Tree | None) -> tuple[Tree, ...]:
     return tree.items if isinstance(tree, Sequence) else ()
 
 
-def listed(tree: Tree) -> tuple[Tree, ...]:
+def as_items(tree: Tree) -> tuple[Tree, ...]:
     """Return the items of a list; a single item needs no dash."""
     return tree.items if isinstance(tree, Sequence) else (tree,)
 
@@ -143,7 +143,7 @@ def is_empty(tree: Tree) -> bool:
     return isinstance(tree, Scalar) and tree.plain and not tree.text
 
 
-def replaced(tree: Mapping, key: str, change: Callable[[Tree], Tree]) -> Mapping:
+def with_value(tree: Mapping, key: str, change: Callable[[Tree], Tree]) -> Mapping:
     """Return a mapping with the value of a key changed."""
     return Mapping(tuple((name, change(value) if name.text == key else value) for name, value in tree.pairs), tree.at)
 
@@ -151,12 +151,12 @@ def replaced(tree: Mapping, key: str, change: Callable[[Tree], Tree]) -> Mapping
 def text_replaced(tree: Mapping, key: str, change: Callable[[str], str]) -> Mapping:
     """Return a mapping with the text of a key changed."""
 
-    def changed(value: Tree) -> Tree:
+    def change_text(value: Tree) -> Tree:
         if not isinstance(value, Scalar) or is_null(value):
             return value
         return Scalar(change(value.text), False, value.at)
 
-    return replaced(tree, key, changed)
+    return with_value(tree, key, change_text)
 
 
 def keys_renamed(tree: Mapping, names: MappingType[str, str]) -> Mapping:
@@ -323,7 +323,7 @@ class _Builder:
 
     def merge(self, pairs: dict[str, tuple[Scalar, Tree]], tree: Tree) -> None:
         """Add the pairs of ``<<: *anchor``; the mapping's own keys take precedence."""
-        for part in listed(tree):
+        for part in as_items(tree):
             if not isinstance(part, Mapping):
                 self.problems.add("SYNTAX_ERROR", "`<<` requires a mapping", tree.at, fix="Write `<<: *anchor`.")
                 continue

@@ -34,7 +34,7 @@ from scripts.model.script import (
 from scripts.model.tools import HttpRequest
 from scripts.model.variables import Assignment, Declaration, Output, OutputItem, Validation
 from scripts.yaml.branches import branches
-from scripts.yaml.given_values import assigned_value, escaped, given_text, simplest, with_expressions
+from scripts.yaml.given_values import assigned_value, escape, given_text, simplest, with_expressions
 from scripts.yaml.writer import Item, Items, Layout, Record, Source, document, needs_quotes, plain
 
 Notes = Mapping[base.Location, Sequence[str]]
@@ -52,7 +52,7 @@ _GIVEN = frozenset({"given", "body"})  # fields whose values are written with `=
 
 def native_yaml(script: Script, notes: Notes | None = None) -> str:
     """Return the YAML of a script. `notes` are comment lines (with their `#`) by location of the node."""
-    return _Writer(notes or {}).script(simplified(script))
+    return _Writer(notes or {}).script(simplify(script))
 
 
 def noted_places(script: Script) -> list[base.Location]:
@@ -61,12 +61,12 @@ def noted_places(script: Script) -> list[base.Location]:
     return [script.at, *sorted(found - {script.at}, key=lambda at: (at.line, at.column))]
 
 
-def simplified(node: Any) -> Any:
+def simplify(node: Any) -> Any:
     """Return a node in which values are spelled in the way in which `native_yaml` writes them.
 
     What the script does is the same: texts have double quotes.
     """
-    part = base.rebuilt(node, simplified)
+    part = base.rebuild(node, simplify)
     if not isinstance(part, base.Node):
         return part
     values: dict[str, Any] = {}
@@ -158,7 +158,7 @@ class _Writer:
 
     def field(self, node: base.Node, field: msgspec.structs.FieldInfo, value: Any) -> Layout:
         if field.name in _GIVEN and isinstance(node, actions.CallTool | HttpRequest):
-            return _given(value)
+            return _layout_of_given(value)
         if field.type == base.Results and list(value.values()) == [""]:
             return str(next(iter(value)))
         if field.type == base.Assigned:
@@ -173,7 +173,7 @@ class _Writer:
         if takes_placeholders(type(node), field):
             return plain(with_expressions(dict(value)))
         if takes_literals(field) or is_computable:
-            return plain([escaped(each) for each in value] if isinstance(value, tuple) else escaped(value))
+            return plain([escape(each) for each in value] if isinstance(value, tuple) else escape(value))
         if field.name == "outputs" and len(value) == 1 and value[0].at not in self._notes:
             return self.layout(value[0])
         return self.layout(value)
@@ -266,10 +266,10 @@ class _Writer:
 
 
 def _labelled_choice(value: str, labels: Mapping[str, str]) -> Layout:
-    return Record(((value, labels[value]),)) if value in labels else plain(escaped(value))
+    return Record(((value, labels[value]),)) if value in labels else plain(escape(value))
 
 
-def _given(value: Any) -> Layout:
+def _layout_of_given(value: Any) -> Layout:
     """Lay out values in which `=` marks expressions."""
     if isinstance(value, dict):
         return Record(tuple((name, given_text(given)) for name, given in value.items()))

@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from scripts.expressions.suggestions import snake_case, stands_for, suggest
-from scripts.expressions.values import ValueRefused, bounded, literal, number_in, shorten
+from scripts.expressions.values import ValueRefused, literal, number_in, shorten, to_value
 from scripts.model import actions, languages
 from scripts.model.actions import Exit
 from scripts.model.base import ASSIGNED, WHOLE, Expression, Location, Node, Template
@@ -26,7 +26,7 @@ from scripts.model.languages import Language
 from scripts.model.own_actions import ActionTypeInvalid, installed_actions
 from scripts.model.script import LABELLED, FormDefinition, FormField, Phase, Script, Topic
 from scripts.model.variables import OutputItem, Validation
-from scripts.yaml.branches import nested
+from scripts.yaml.branches import nest
 from scripts.yaml.choice_labels import labels_of, values_of
 from scripts.yaml.given_values import GivenInvalid, plain_literals, read_assigned, read_given
 from scripts.yaml.grammar import ALIASES, SHORTHANDS, Field, by_first_key, fields_of, first_key, metas_of, shorthand_of
@@ -40,7 +40,7 @@ from scripts.yaml.key_fixes import (
     pair_fix,
     unknown_key_fix,
 )
-from scripts.yaml.parser import Mapping, Scalar, Tree, inner_trees, is_empty, is_null, pairs_of, plain_value, replaced
+from scripts.yaml.parser import Mapping, Scalar, Tree, inner_trees, is_empty, is_null, pairs_of, plain_value, with_value
 from scripts.yaml.parser import Sequence as SequenceTree
 from scripts.yaml.unknown_keys import is_ignorable
 
@@ -167,7 +167,7 @@ class StructReader:
             return value
         raise self.mismatch(tree, " or ".join(_KIND_NAMES[member] for member in members))
 
-    def _tagged(self, tree: Tree, members: tuple[type[Struct], ...]) -> Any:
+    def _read_tagged(self, tree: Tree, members: tuple[type[Struct], ...]) -> Any:
         by_key = by_first_key(members, self._language)
         is_word = isinstance(tree, Scalar) and (tree.plain or (self._language == "1" and isinstance(tree.value, str)))
         if is_word and (kind := shorthand_of(members)) is not None:
@@ -180,7 +180,7 @@ class StructReader:
         known = self._fields(by_key[found[0]]) if found else {}
         has_unknown = any(key.text not in known and key.text not in ALIASES for key, _ in tree.pairs)
         if actions.OwnAction in members and has_unknown:
-            by_key = by_key | self._installed(tree)  # looked up only where a key is unknown
+            by_key = by_key | self._installed_types(tree)  # looked up only where a key is unknown
             own = [key.text for key, _ in tree.pairs if key.text in by_key and key.text not in actions.ACTION_TYPES]
             if own:
                 return self._struct(tree, by_key[own[0]])
@@ -197,7 +197,7 @@ class StructReader:
             self.add("DEPRECATED_KEY", "`user_say` is an older spelling", tree.at, cure, severity="note")
         return self._struct(tree, by_key[first])
 
-    def _installed(self, tree: Mapping) -> dict[str, type[Struct]]:
+    def _installed_types(self, tree: Mapping) -> dict[str, type[Struct]]:
         """Return the types of actions of installed packages by their keys."""
         try:
             return {name: each.fields for name, each in installed_actions().items()}
@@ -210,7 +210,7 @@ class StructReader:
         unknown = [key for key, _ in tree.pairs if key.text not in common]
         older = {first_key(kind, "older"): key for key, kind in by_key.items()}
         if unknown and unknown[0].text in older:
-            return self._replaced(unknown[0], older[unknown[0].text])
+            return self._deprecation(unknown[0], older[unknown[0].text])
         at = unknown[0].at if unknown else tree.at
         word = f"`{unknown[0].text}` is not an action" if unknown else "the item has no action"
         written = unknown[0].text if unknown else ""
@@ -295,11 +295,11 @@ class StructReader:
         if kind in self._respell:
             tree = self._respell[kind](tree)
         if kind is actions.If:
-            tree = nested(tree, self.mismatch)
+            tree = nest(tree, self.mismatch)
         if kind is actions.Set and self._language == "1":
             self._signs(tree.get("set"))
         labels = labels_of(tree.get("choices")) if kind in LABELLED else {}
-        values, marks = self._members(replaced(tree, "choices", values_of) if labels else tree, fields)
+        values, marks = self._members(with_value(tree, "choices", values_of) if labels else tree, fields)
         values |= {"labels": labels} if labels else {}
         self._require(tree, kind, [field for field in fields.values() if field.name not in values], marks)
         located = {"at": tree.at, "marks": marks} if issubclass(kind, Node) else {}
@@ -387,7 +387,7 @@ class StructReader:
         if self._language == "1":
             replaced |= languages.REPLACED
         if key.text in replaced:
-            self._replaced(key, replaced[key.text])
+            self._deprecation(key, replaced[key.text])
             return
         present = {each.text for each, _ in tree.pairs}
         fix = unknown_key_fix(key, value, fields, present, self.path, FileFormat(self._language, bool(self._respell)))
@@ -395,7 +395,7 @@ class StructReader:
         severity: Severity | None = "warning" if is_note else None
         self.add("UNKNOWN_KEY", f"unknown key `{key.text}`", key.at, fix, severity=severity)
 
-    def _replaced(self, key: Scalar, new: str) -> Invalid:
+    def _deprecation(self, key: Scalar, new: str) -> Invalid:
         message = f"`{key.text}` is not a key of `cuebook: 1`"
         return self._invalid("DEPRECATED_KEY", message, key.at, f"Write `{new}` instead.")
 
@@ -404,7 +404,7 @@ class StructReader:
     def _value(self, tree: Tree) -> Any:
         self._cut_texts_below(tree)
         try:
-            return bounded(plain_value(tree))
+            return to_value(plain_value(tree))
         except ValueRefused as refused:
             raise self._invalid("CONSTRAINT_VIOLATION", str(refused), tree.at) from None
 
@@ -439,9 +439,9 @@ class StructReader:
         try:
             return read(self, plain_literals(tree))
         except GivenInvalid:
-            return self._given(tree, read_assigned)
+            return self._read_given(tree, read_assigned)
 
-    def _given(self, tree: Tree, read: Callable[[Tree], Any] = read_given) -> Any:
+    def _read_given(self, tree: Tree, read: Callable[[Tree], Any] = read_given) -> Any:
         """Read a value in which `=` marks expressions, at any depth."""
         self._value(tree)  # reports one that is too large
         try:
@@ -460,7 +460,7 @@ def _way(annotation: Any, language: Language) -> _Way:
     if origin is Annotated:
         metas = metas_of(annotation)
         if language == "1" and ASSIGNED in metas:
-            return lambda reader, tree: reader._given(tree, read_assigned)
+            return lambda reader, tree: reader._read_given(tree, read_assigned)
         if language == "1" and WHOLE in metas:
             return lambda reader, tree: reader._whole(tree, given[0])
         return lambda reader, tree: reader._limits(tree, reader._any(tree, given[0]), metas)
@@ -485,14 +485,14 @@ def _way_of_union(members: tuple[Any, ...], language: Language) -> _Way:
     if {*members} == {actions.ChoiceItem, actions.ListedChoices}:
         return _way(actions.ChoiceItem, language)
     if {*members} >= {Template, Expression}:
-        return StructReader._given
+        return StructReader._read_given
     if types.NoneType in members:
         read = _way_of_union(tuple(member for member in members if member is not types.NoneType), language)
         return lambda reader, tree: None if is_null(tree) else read(reader, tree)
     if len(members) == 1:
         return _way(members[0], language)
     if all(isinstance(member, type) and issubclass(member, Struct) for member in members):
-        return lambda reader, tree: reader._tagged(tree, members)
+        return lambda reader, tree: reader._read_tagged(tree, members)
     return lambda reader, tree: reader._one_of(tree, members)
 
 

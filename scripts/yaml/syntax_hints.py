@@ -209,10 +209,12 @@ class _Diagnosis:
         if (comma := self._no_comma(written)) is not None:
             return comma
         if written[self._column - 1 : self._column] in _OPENERS.values():
-            return self._unclosed()  # another bracket is closed here
+            return self._hint_unclosed()  # another bracket is closed here
         if is_next and (not written.strip() or re.match(r"\s*(?:- |[^\W\d]\w*: )", written)):
-            return self._unclosed()
-        return self._unquoted(written) or (self._unclosed() if is_next or self._column > len(written) else None)
+            return self._hint_unclosed()
+        return self._hint_unquoted(written) or (
+            self._hint_unclosed() if is_next or self._column > len(written) else None
+        )
 
     def _no_comma(self, written: str) -> SyntaxHint | None:
         """Find two items of a list, each in brackets of its own, without a comma between them."""
@@ -231,7 +233,7 @@ class _Diagnosis:
                 return _quotes(number, found, f"a text that starts with {found['value'][0]} needs quotes")
         return None
 
-    def _unclosed(self) -> SyntaxHint:
+    def _hint_unclosed(self) -> SyntaxHint:
         line, column = self._opened
         written = self._at(line)
         sign = written[column - 1 : column]
@@ -242,7 +244,7 @@ class _Diagnosis:
         close = _OPENERS.get(sign, "}")
         return SyntaxHint(line, column, f"this {sign or 'bracket'} is never closed", f"Write {close} where it ends.")
 
-    def _unquoted(self, written: str) -> SyntaxHint | None:
+    def _hint_unquoted(self, written: str) -> SyntaxHint | None:
         braces = re.search(
             r"(?P<key>[^\W\d]\w*): (?P<value>[^\s\"',{\[][^\"',{]*\{\{.*?\}\}[^,}\]]*|\{\{.*?\}\}[^,}\]]*)", written
         )

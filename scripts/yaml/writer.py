@@ -89,7 +89,7 @@ def _record(record: Record, indent: int) -> list[str]:
 def _pair(key: str, value: Layout, indent: int) -> list[str]:
     pad, name = " " * indent, _key(key, in_flow=False)
     if len(name) > _KEY_CHARS_MAX:
-        return [f"{pad}? {name}", *_dashed(":", value, indent)]
+        return [f"{pad}? {name}", *_write_item(":", value, indent)]
     return _after(f"{pad}{name}:", value, indent)
 
 
@@ -99,11 +99,11 @@ def _items(items: Items, indent: int) -> list[str]:
         if items.spaced and lines:
             lines.append("")
         lines += [" " * indent + note for note in item.notes]
-        lines += _dashed("-", item.layout, indent)
+        lines += _write_item("-", item.layout, indent)
     return lines
 
 
-def _dashed(dash: str, layout: Layout, indent: int) -> list[str]:
+def _write_item(dash: str, layout: Layout, indent: int) -> list[str]:
     """Write an item after its dash, on the same line."""
     pad = " " * indent
     if isinstance(layout, Record | Items) and _on_one_line(layout, indent + 2) is None:
@@ -179,7 +179,7 @@ def _raw(layout: str | Source) -> str:
 
 
 def _key(key: str, *, in_flow: bool) -> str:
-    return _quoted(key) if key == "<<" or needs_quotes(key, in_flow=in_flow) else key
+    return _quote(key) if key == "<<" or needs_quotes(key, in_flow=in_flow) else key
 
 
 def _scalar(layout: str | int | float | bool | Source | None, *, in_flow: bool) -> str:
@@ -191,10 +191,10 @@ def _scalar(layout: str | int | float | bool | Source | None, *, in_flow: bool) 
         case int() | float():
             return repr(layout)
         case str() | Source():
-            return _quoted(_raw(layout)) if needs_quotes(layout, in_flow=in_flow) else _raw(layout)
+            return _quote(_raw(layout)) if needs_quotes(layout, in_flow=in_flow) else _raw(layout)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     awkward = text.count('"') + text.count("\\")
     if awkward > text.count("'") and not _ESCAPED.search(text):
         return "'" + text.replace("'", "''") + "'"
@@ -212,7 +212,7 @@ def _text(head: str, layout: str | Source, indent: int) -> list[str]:
     """Write a text after its key: as a block if it has several lines or is too long, otherwise quoted or plain."""
     text, pad = _raw(layout), " " * (indent + 2)
     inline = f"{head} {_scalar(layout, in_flow=False)}"
-    if len(inline) > WIDTH and (folded := _folded(text, WIDTH - len(pad))) is not None:
+    if len(inline) > WIDTH and (folded := _fold(text, WIDTH - len(pad))) is not None:
         return [f"{head} >{'' if text.endswith(chr(10)) else '-'}", *(pad + line for line in folded)]
     lines = _literal(text)
     if lines is None:
@@ -230,7 +230,7 @@ def _literal(text: str) -> list[str] | None:
     return None if "\n" not in text or hidden or blank or not lines[-1] else lines
 
 
-def _folded(text: str, width: int) -> list[str] | None:
+def _fold(text: str, width: int) -> list[str] | None:
     """Fold a text into lines that a reader joins with spaces again; None if that is not possible."""
     body = text.removesuffix("\n")
     if not body or body != body.strip() or _ESCAPED.search(body):

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import msgspec
 
-from store.duckdb.database_file import quoted
+from store.duckdb.database_file import quote
 from store.duckdb.statements import Cursor, transaction
 from store.interface.errors import AnalyticsUnreadable, StoreUnavailable, describe_error, write_failure
 
@@ -52,7 +52,7 @@ class Delta(msgspec.Struct, frozen=True):
     is_whole: bool
     """Whether it begins a new file; otherwise it contains the changes since the last refresh of a file."""
 
-    def is_empty(self, known: "Known") -> bool:
+    def is_empty(self, known: "KnownContent") -> bool:
         """Return whether it contains no changes for a file with this content."""
         return (
             self.turns == self.gone == self.starts == 0
@@ -61,7 +61,7 @@ class Delta(msgspec.Struct, frozen=True):
         )
 
 
-class Known(msgspec.Struct, frozen=True):
+class KnownContent(msgspec.Struct, frozen=True):
     """The content of an analytics file before a refresh."""
 
     sessions: Path | None = None
@@ -154,7 +154,7 @@ _WHOLE = (
 
 
 def write_delta(
-    cursor: Cursor, tenant: str, folder: Path, known: Known, *, units: bool, turns_max: int = TURNS_MAX
+    cursor: Cursor, tenant: str, folder: Path, known: KnownContent, *, units: bool, turns_max: int = TURNS_MAX
 ) -> Delta:
     """Write the changes since `known` into an empty folder; memory units only if `units` is true. Blocks.
 
@@ -172,7 +172,7 @@ def write_delta(
     return delta
 
 
-def _write(cursor: Cursor, tenant: str, folder: Path, known: Known, *, units: bool, turns_max: int) -> Delta:
+def _write(cursor: Cursor, tenant: str, folder: Path, known: KnownContent, *, units: bool, turns_max: int) -> Delta:
     parameters = {"tenant": tenant}
     _read_known(cursor, known)
     for statement in _COMPARE.format(turns_max=turns_max, import_number=_IMPORT_NUMBER).split(";"):
@@ -199,9 +199,9 @@ def _write(cursor: Cursor, tenant: str, folder: Path, known: Known, *, units: bo
     return delta
 
 
-def _read_known(cursor: Cursor, known: Known) -> None:
+def _read_known(cursor: Cursor, known: KnownContent) -> None:
     """Create a temporary table of the sessions that the file has. Raises AnalyticsUnreadable."""
-    source = _NOTHING if known.sessions is None else f"read_parquet({quoted(known.sessions)})"
+    source = _NOTHING if known.sessions is None else f"read_parquet({quote(known.sessions)})"
     try:
         cursor.execute(f"CREATE OR REPLACE TEMP TABLE delta_known AS FROM {source}")
     except duckdb.InterruptException:
@@ -219,4 +219,4 @@ def _mark(cursor: Cursor, rows: str, parameters: dict[str, str]) -> str:
 
 def _copy(cursor: Cursor, rows: str, path: Path, parameters: dict[str, str]) -> None:
     used = parameters if "$tenant" in rows else {}
-    cursor.execute(f"COPY ({rows}) TO {quoted(path)} (FORMAT parquet, COMPRESSION zstd)", used)
+    cursor.execute(f"COPY ({rows}) TO {quote(path)} (FORMAT parquet, COMPRESSION zstd)", used)

@@ -49,7 +49,7 @@ class _Manifest(Struct, frozen=True, rename="camel"):
     parts: Sequence[Part]
 
 
-class Exported(Struct, frozen=True, rename="camel"):
+class ExportResult(Struct, frozen=True, rename="camel"):
     """The result of an export."""
 
     folder: str
@@ -84,7 +84,7 @@ class ExportFolder:
 
     def update(
         self, file: Path, since: str | None = None, on_progress: Callable[[int, int], None] = lambda done, total: None
-    ) -> Exported:
+    ) -> ExportResult:
         """Write the days of an analytics file that differ; delete files of other days, and of days before `since`.
 
         `on_progress` is called with the number of written rows and of all rows to write. Blocks. Raises FolderRefused,
@@ -103,10 +103,10 @@ class ExportFolder:
 
     def _update(
         self, connection: duckdb.DuckDBPyConnection, since: str | None, on_progress: Callable[[int, int], None]
-    ) -> Exported:
+    ) -> ExportResult:
         of_file = about(connection)
         source = Source(of_file.tenant, of_file.is_masked, of_file.model_version)
-        known = self._known(source)
+        known = self._complete_files(source)
         wanted = {part.path: part for part in parts(connection, since)}
         complete = {path: part for path, part in wanted.items() if known.get(path) == part}
         changed = [part for path, part in wanted.items() if path not in complete]
@@ -124,7 +124,7 @@ class ExportFolder:
             self._save(manifest, complete.values())
             on_progress(written, total)
         self._save(msgspec.structs.replace(manifest, is_complete=True), complete.values())
-        return Exported(
+        return ExportResult(
             folder=str(self._folder),
             files=len(complete),
             rows=sum(part.rows for part in complete.values()),
@@ -135,7 +135,7 @@ class ExportFolder:
             as_of=of_file.as_of,
         )
 
-    def _known(self, source: Source) -> Mapping[Path, Part]:
+    def _complete_files(self, source: Source) -> Mapping[Path, Part]:
         """Return the complete files in the folder, if they have the same source and format. Raises FolderRefused."""
         path = self._folder / MANIFEST
         if not path.exists():

@@ -18,9 +18,9 @@ from typing import NamedTuple
 import duckdb
 import msgspec
 
-from store.analytics.delta import Known
+from store.analytics.delta import KnownContent
 from store.analytics.reporting import REPORTS, Report
-from store.duckdb.database_file import quoted, why_not_open
+from store.duckdb.database_file import quote, why_not_open
 from store.duckdb.event_fields_sql import remaining_event
 from store.interface.errors import AnalyticsUnreadable, DatabaseLocked, StoreUnavailable, write_failure
 
@@ -74,24 +74,24 @@ class Place(NamedTuple):
         """The file with the description of its other content."""
         return self.path.with_name(self.path.name + ".known.json")
 
-    def known(self) -> Known:
+    def read_known(self) -> KnownContent:
         """Return the content of the file; empty if it does not exist, has other rules, or its content is unknown."""
-        rest = _decoded(self.known_rest)
+        rest = _decode(self.known_rest)
         if rest is None or rest.made_by != maker() or not self.path.exists():
-            return Known()
-        return Known(self.known_sessions, rest.digests, rest.rest_mark, rest.memory_mark)
+            return KnownContent()
+        return KnownContent(self.known_sessions, rest.digests, rest.rest_mark, rest.memory_mark)
 
     def as_of(self) -> datetime | None:
         """Return the time of the database that the file describes, or None if it does not exist."""
-        rest = _decoded(self.known_rest)
+        rest = _decode(self.known_rest)
         return rest.as_of if rest is not None and self.path.exists() else None
 
     def has_salt(self, salt: str) -> bool:
         """Return whether its pseudonyms use this salt; true if that is unknown."""
-        rest = _decoded(self.known_rest)
+        rest = _decode(self.known_rest)
         return rest is None or rest.salt_mark == _mark_of(salt)
 
-    def write_known(self, known: Known, as_of: datetime, salt: str) -> None:
+    def write_known(self, known: KnownContent, as_of: datetime, salt: str) -> None:
         """Write the description of the content other than sessions; from then on the file counts as refreshed."""
         rest = _KnownRest(maker(), known.digests, known.rest_mark, known.memory_mark, as_of, _mark_of(salt))
         fresh = self.known_rest.with_name(self.known_rest.name + ".new")
@@ -124,7 +124,7 @@ def _mark_of(salt: str) -> str:
     return hashlib.sha256(salt.encode()).hexdigest()[:16]
 
 
-def _decoded(path: Path) -> _KnownRest | None:
+def _decode(path: Path) -> _KnownRest | None:
     try:
         return msgspec.json.decode(path.read_bytes(), type=_KnownRest)
     except (OSError, msgspec.DecodeError):
@@ -186,7 +186,7 @@ def connect(path: Path, spill: Path, *, read_only: bool = False) -> duckdb.DuckD
     )
     try:
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
-        connection.execute(f"ATTACH {quoted(path)} AS analytics{' (READ_ONLY)' if read_only else ''}")
+        connection.execute(f"ATTACH {quote(path)} AS analytics{' (READ_ONLY)' if read_only else ''}")
         connection.execute("USE analytics")
     except duckdb.Error as error:
         connection.close()

@@ -6,7 +6,7 @@ from pathlib import Path
 import duckdb
 from msgspec import Struct
 
-from store.duckdb.database_file import quoted
+from store.duckdb.database_file import quote
 
 DAY_OF: Mapping[str, str | None] = {
     "scripts": None,
@@ -84,10 +84,10 @@ def write(connection: duckdb.DuckDBPyConnection, table: str, days: Iterable[str 
     (folder / table).mkdir(parents=True, exist_ok=True)
     rows = _texts(connection, table)
     if DAY_OF[table] is None:
-        connection.execute(f"COPY ({rows}) TO {quoted(folder / table / FILE)} ({options})")
+        connection.execute(f"COPY ({rows}) TO {quote(folder / table / FILE)} ({options})")
         return
     select = f"SELECT *, {_day(table)} AS day FROM ({rows}) WHERE list_contains($days, {_day(table)})"  # noqa: S608
-    connection.execute(f"COPY ({select}) TO {quoted(folder / table)} ({options}, PARTITION_BY (day))", {"days": days})
+    connection.execute(f"COPY ({select}) TO {quote(folder / table)} ({options}, PARTITION_BY (day))", {"days": days})
     for day in (folder / table).iterdir():
         [file] = day.iterdir()
         file.rename(day / FILE)

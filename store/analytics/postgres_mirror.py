@@ -19,7 +19,7 @@ from typing import BinaryIO, TypeVar
 import duckdb
 
 from store.analytics.analytics_repository import AnalyticsRepository
-from store.analytics.delta import TURNS_MAX, Delta, Known, write_delta
+from store.analytics.delta import TURNS_MAX, Delta, KnownContent, write_delta
 from store.duckdb.connection import DuckDBConnection
 from store.duckdb.database import Database
 from store.duckdb.database_file import attach
@@ -113,7 +113,7 @@ class _Rows:
                     insert_csv(self.cursor, table, names, self._path, longest)
 
 
-def _failed(error: Exception) -> StoreError:
+def _failure(error: Exception) -> StoreError:
     """Return the error of a refresh that failed."""
     failed = StoreUnavailable(f"the copy for analytics failed: {describe_error(error)}")
     return write_failure(error, "the copy for analytics", failed)
@@ -127,7 +127,7 @@ def _private_file(path: Path) -> Iterator[BinaryIO]:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             yield file
     except OSError as error:
-        raise _failed(error) from error
+        raise _failure(error) from error
     finally:
         path.unlink(missing_ok=True)
 
@@ -149,13 +149,13 @@ class PostgresMirror:
         """Run a function in a thread, with a connection as of `opened`. Raises StoreUnavailable."""
 
         def read() -> T:
-            with self.opened(tables) as connection:
+            with self.open(tables) as connection:
                 return work(connection)
 
         return await asyncio.to_thread(read)
 
     @contextmanager
-    def opened(self, tables: Sequence[str] = ()) -> Iterator[DuckDBConnection]:
+    def open(self, tables: Sequence[str] = ()) -> Iterator[DuckDBConnection]:
         """Yield a connection, after a refresh of the sessions and these tables; without tables, as of the last refresh.
 
         Raises StoreUnavailable.
@@ -169,7 +169,7 @@ class PostgresMirror:
                     database.checkpoint_if_due(connection.cursor)
                 yield connection
             except duckdb.Error as error:
-                raise _failed(error) from error
+                raise _failure(error) from error
             finally:
                 connection.cursor.close()
 
@@ -308,7 +308,9 @@ class PostgresAnalytics(AnalyticsRepository):
         super().__init__(engine)
         self._mirror = mirror
 
-    async def delta(self, tenant: str, folder: Path, known: Known, *, units: bool, turns_max: int = TURNS_MAX) -> Delta:
+    async def delta(
+        self, tenant: str, folder: Path, known: KnownContent, *, units: bool, turns_max: int = TURNS_MAX
+    ) -> Delta:
         """Refresh the mirror, and write the changes since `known` into an empty folder."""
 
         def write(mirror: DuckDBConnection) -> Delta:

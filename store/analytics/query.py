@@ -16,7 +16,7 @@ import duckdb
 import msgspec
 
 from store.analytics.sql_guard import DEPTH_MAX, check
-from store.duckdb.database_file import quoted, why_not_open
+from store.duckdb.database_file import quote, why_not_open
 from store.interface.analyst_rows import Limit
 from store.interface.errors import QueryRefused, QueryStopped, StoreUnavailable
 
@@ -74,11 +74,11 @@ def query(path: Path, sql: str, limits: QueryLimits | None = None) -> Table:
     DatabaseLocked, DatabaseUnreadable, StoreUnavailable.
     """
     limits = limits or QueryLimits()
-    with closing(enclosed(path, limits)) as connection:
+    with closing(connect_enclosed(path, limits)) as connection:
         return answer(connection, sql, limits)
 
 
-def enclosed(path: Path, limits: QueryLimits) -> duckdb.DuckDBPyConnection:
+def connect_enclosed(path: Path, limits: QueryLimits) -> duckdb.DuckDBPyConnection:
     """Return a read-only connection to the file that cannot access anything else.
 
     Raises DatabaseLocked, DatabaseUnreadable, StoreUnavailable.
@@ -101,7 +101,7 @@ def enclosed(path: Path, limits: QueryLimits) -> duckdb.DuckDBPyConnection:
     )
     try:
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
-        connection.execute(f"ATTACH {quoted(path)} AS analytics (READ_ONLY)")
+        connection.execute(f"ATTACH {quote(path)} AS analytics (READ_ONLY)")
         connection.execute("USE analytics")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
@@ -118,7 +118,7 @@ def answer(connection: duckdb.DuckDBPyConnection, sql: str, limits: QueryLimits)
     try:
         connection.execute(check(connection, sql))
         columns = tuple(Column(name, str(kind)) for name, kind, *_ in connection.description or ())
-        return _fetched(connection, columns, limits)
+        return _fetch(connection, columns, limits)
     except duckdb.InterruptException as error:
         raise QueryStopped(f"the query took longer than {limits.timeout_s:g} s and was stopped") from error
     except (duckdb.OutOfMemoryException, MemoryError) as error:
@@ -141,7 +141,7 @@ def out_of_memory(limits: QueryLimits) -> QueryStopped:
     return QueryStopped(f"the query needs more than {megabytes} MB of memory; group, filter or sort less at once")
 
 
-def _fetched(connection: duckdb.DuckDBPyConnection, columns: tuple[Column, ...], limits: QueryLimits) -> Table:
+def _fetch(connection: duckdb.DuckDBPyConnection, columns: tuple[Column, ...], limits: QueryLimits) -> Table:
     """Fetch the first rows, up to the limits."""
     rows: list[tuple[Any, ...]] = []
     left = limits.bytes_max

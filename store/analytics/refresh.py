@@ -8,10 +8,10 @@ from typing import get_args, get_type_hints
 import duckdb
 import msgspec
 
-from store.analytics.delta import FILES, META, Delta, Known
+from store.analytics.delta import FILES, META, Delta, KnownContent
 from store.analytics.file import ANALYTICS_FILES, MEMORY, MODEL_VERSION, Place, connect, report_macros, run_sql, sql_of
 from store.analytics.outlines import OUTLINES, Outline
-from store.duckdb.database_file import quoted
+from store.duckdb.database_file import quote
 from store.duckdb.event_fields_sql import remaining_event
 from store.duckdb.statements import transaction
 from store.interface.errors import AnalyticsUnreadable, StoreUnavailable, write_failure
@@ -49,7 +49,7 @@ def refresh(place: Place, folder: Path, masking: Masking) -> Delta:
     """
     delta = msgspec.json.decode((folder / META).read_bytes(), type=Delta)
     spill = folder / "spill"
-    known = place.known()
+    known = place.read_known()
     if delta.is_whole:  # if a file exists, its content is unknown
         place.remove()
     elif known.sessions is None:  # somebody deleted it, or a program of another version is to refresh it
@@ -69,7 +69,7 @@ def refresh(place: Place, folder: Path, masking: Masking) -> Delta:
         digests = [digest for (digest,) in connection.execute("SELECT digest FROM internal.outlines").fetchall()]
         # if sessions were replaced, the next delta must export the units again
         memory_mark = delta.memory_mark or (None if delta.gone else known.memory_mark)
-        now_known = Known(place.known_sessions, digests, delta.rest_mark, memory_mark)
+        now_known = KnownContent(place.known_sessions, digests, delta.rest_mark, memory_mark)
         place.write_known(now_known, delta.as_of, masking.salt)
     except duckdb.OutOfMemoryException as error:  # the file is not damaged: another one would need as much
         raise StoreUnavailable(f"the analytics file needs more memory than {MEMORY} to be refreshed") from error
@@ -160,6 +160,6 @@ def _masking_sql(table: str, column_types: Mapping[str, str]) -> str:
 def _write_known_sessions(connection: duckdb.DuckDBPyConnection, place: Place, *, is_new: bool) -> None:
     """Write the file of the latest turns that the analytics file has."""
     fresh = place.known_sessions.with_name(place.known_sessions.name + ".new")
-    known = _NOT_KNOWN if is_new else f"read_parquet({quoted(place.known_sessions)})"
-    connection.execute(f"COPY ({_KNOWN.format(known=known)}) TO {quoted(fresh)} (FORMAT parquet)")
+    known = _NOT_KNOWN if is_new else f"read_parquet({quote(place.known_sessions)})"
+    connection.execute(f"COPY ({_KNOWN.format(known=known)}) TO {quote(fresh)} (FORMAT parquet)")
     fresh.replace(place.known_sessions)

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from store.analytics.file import About, about, connect, described_tables, run_sql
 from store.analytics.parquet import DAY_OF, DIGEST
-from store.duckdb.database_file import quoted
+from store.duckdb.database_file import quote
 from store.duckdb.event_fields_sql import remaining_event
 from store.interface.errors import AnalyticsUnreadable, write_failure
 from store.interface.findings import Finding
@@ -59,7 +59,7 @@ def _copy_rows(path: Path, version: StorageVersion, spill: Path) -> None:
     """Replace a file by one with the same rows: free blocks of an analytics file may contain bytes of deleted ones."""
     copied = path.with_name(f"{path.name}.copied")
     with closing(connect(path, spill, read_only=True)) as connection:
-        connection.execute(f"ATTACH {quoted(copied)} AS target (STORAGE_VERSION '{version}')")
+        connection.execute(f"ATTACH {quote(copied)} AS target (STORAGE_VERSION '{version}')")
         connection.execute("COPY FROM DATABASE analytics TO target")
         connection.execute("DETACH target")
     copied.replace(path)
@@ -80,14 +80,14 @@ def stored_digests(connection: duckdb.DuckDBPyConnection) -> Mapping[str, tuple[
 # -- the check --------------------------------------------------------------------------------------------------------
 
 
-class Checked(Struct, frozen=True):
+class SnapshotCheck(Struct, frozen=True):
     """The description of a file, and the findings."""
 
     about: About
     findings: list[Finding]
 
 
-def check(path: Path, on_progress: Callable[[int, int], None] = lambda done, total: None) -> Checked:
+def check(path: Path, on_progress: Callable[[int, int], None] = lambda done, total: None) -> SnapshotCheck:
     """Check a file; `on_progress` is called with the number of checked tables and of all tables. Blocks.
 
     Raises AnalyticsUnreadable if it is not a file of this version of the model.
@@ -107,7 +107,7 @@ def check(path: Path, on_progress: Callable[[int, int], None] = lambda done, tot
             ]
         except duckdb.Error as error:
             raise AnalyticsUnreadable(f"{path} cannot be read: {error}") from error
-    return Checked(found, findings)
+    return SnapshotCheck(found, findings)
 
 
 _Problem = tuple[str, str, str]
@@ -127,7 +127,7 @@ def _problems(
             yield "file_counts_differ", table, f"there are {rows} rows, but the database had {getattr(found, table)}"
         if table in digests and digests[table] != (rows, digest):
             yield "file_differs", table, "its rows differ from those that the snapshot was taken with"
-        for what, where in _unmasked(table, columns) if found.is_masked else ():
+        for what, where in _find_unmasked(table, columns) if found.is_masked else ():
             ((hits,),) = connection.execute(f"SELECT count(*) FROM {table} WHERE {where}").fetchall()  # noqa: S608
             if hits:
                 yield "file_unmasked", table, f"{hits} rows contain {what}"
@@ -157,13 +157,13 @@ def _schema(connection: duckdb.DuckDBPyConnection) -> Iterator[_Problem]:
                 yield "model_differs", table, f"the column {column} {what}"
 
 
-def _unmasked(table: str, columns: dict[str, str]) -> Iterator[tuple[str, str]]:
+def _find_unmasked(table: str, columns: dict[str, str]) -> Iterator[tuple[str, str]]:
     """Yield the content that a table of a masked file must not have, and the condition of its rows."""
-    for column in columns.keys() & _treated(table, "words", "digest"):
+    for column in columns.keys() & _columns_treated(table, "words", "digest"):
         yield column, f"{column} IS NOT NULL"
-    for column in columns.keys() & _treated(table, "flag"):
+    for column in columns.keys() & _columns_treated(table, "flag"):
         yield column, f"{column} NOT IN ('', '{HIDDEN}')"
-    if values := _treated(table, "value"):
+    if values := _columns_treated(table, "value"):
         filled = " OR ".join(f'"{column}" IS NOT NULL' for column in sorted(values))
         yield "a value of a personal variable", f"is_pii AND ({filled})"
     for column in TEXTS.get(table, ()):
@@ -179,6 +179,6 @@ def _unmasked(table: str, columns: dict[str, str]) -> Iterator[tuple[str, str]]:
         yield "an unmasked user id", f"NOT regexp_matches(user_id, '{PSEUDONYM}')"
 
 
-def _treated(table: str, *treatments: Treatment) -> set[str]:
+def _columns_treated(table: str, *treatments: Treatment) -> set[str]:
     """Return the columns of a table that are masked in one of these ways."""
     return {column for column, treatment in MASKED.get(table, {}).items() if treatment in treatments}

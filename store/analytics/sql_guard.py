@@ -158,17 +158,17 @@ class _Check:
             self._source(node, ctes)
         elif kind not in _QUERIES and not _OTHERS.fullmatch(kind):
             name = kind.removesuffix("_NODE").removesuffix("_QUERY").replace("_", " ")
-            raise self._refused(node, f"{name} cannot be run here")
+            raise self._refuse(node, f"{name} cannot be run here")
 
     def _expression(self, node: Node) -> None:
         if node["class"] == "PARAMETER":
-            raise self._refused(node, "a query cannot have parameters: write the value itself")
+            raise self._refuse(node, "a query cannot have parameters: write the value itself")
         if node["class"] not in _EXPRESSIONS:
-            raise self._refused(node, f"{node['type'].replace('_', ' ')} cannot be used here")
+            raise self._refuse(node, f"{node['type'].replace('_', ' ')} cannot be used here")
         if _FUNCTIONS_REFUSED.fullmatch(node.get("function_name", "").lower()):
-            raise self._refused(node, f"{node['function_name']}() cannot be used here")
+            raise self._refuse(node, f"{node['function_name']}() cannot be used here")
         if node.get("type_name", "").lower() in _TYPES_REFUSED:
-            raise self._refused(node, f"the type {node['type_name']} cannot be used here")
+            raise self._refuse(node, f"the type {node['type_name']} cannot be used here")
 
     def _source(self, node: Node, ctes: _Names) -> None:
         match node["type"]:
@@ -187,15 +187,15 @@ class _Check:
             return
         target = node["table_name"]
         if re.search(r"[/\\:*?.]", target):
-            raise self._refused(node, "a query can only read tables: no files, no URLs")
+            raise self._refuse(node, "a query can only read tables: no files, no URLs")
         if of:
-            raise self._refused(node, f"there is no table {'.'.join(node['qualified_name']['path'])} here")
-        raise self._refused(node, f"there is no table {target} here" + _suggestion(target, ctes | self._tables))
+            raise self._refuse(node, f"there is no table {'.'.join(node['qualified_name']['path'])} here")
+        raise self._refuse(node, f"there is no table {target} here" + _suggestion(target, ctes | self._tables))
 
     def _show(self, node: Node) -> None:
         target = node["table_name"]
         if target not in {'"tables"', "__show_tables_expanded"} and target.strip('"').lower() not in self._tables:
-            raise self._refused(node, "only tables can be shown here: SHOW TABLES, DESCRIBE table, SUMMARIZE table")
+            raise self._refuse(node, "only tables can be shown here: SHOW TABLES, DESCRIBE table, SUMMARIZE table")
 
     def _table_function(self, node: Node) -> None:
         name = node["function"]["function_name"]
@@ -204,9 +204,9 @@ class _Check:
         macros = _macros(self._cursor)
         if name.lower() not in macros:
             hint = _suggestion(name, macros | {"range", "generate_series", "unnest"})
-            raise self._refused(node, f"a query cannot read from {name}()" + hint)
+            raise self._refuse(node, f"a query cannot read from {name}()" + hint)
 
-    def _refused(self, node: Node, problem: str) -> QueryRefused:
+    def _refuse(self, node: Node, problem: str) -> QueryRefused:
         """Return the error with the line of the node and a mark below its location, as in DuckDB's own errors."""
         place = node.get("query_location", _NOWHERE)
         if place >= len(self._sql):

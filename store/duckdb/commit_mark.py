@@ -94,7 +94,7 @@ def find_loss(path: Path, database_id: int, found: int) -> LostCommits | None:
                 f"{path} lost acknowledged writes, and the report {reported} is damaged: {error}. Restore a backup if "
                 "it has more, then delete the report to accept what is missing"
             ) from error
-    acknowledged = _acknowledged(path, database_id)
+    acknowledged = _read_acknowledged(path, database_id)
     if acknowledged is None or acknowledged <= found:
         return None
     return LostCommits(acknowledged, found, datetime.now(UTC), None)
@@ -133,7 +133,7 @@ def describe_loss(path: Path, loss: LostCommits) -> str:
     )
 
 
-def _acknowledged(path: Path, database_id: int) -> int | None:
+def _read_acknowledged(path: Path, database_id: int) -> int | None:
     """Return the acknowledged number, or None if the file is missing, unreadable, or of another database."""
     try:
         words = beside(path, MARK).read_text(encoding="ascii").split()

@@ -8,7 +8,7 @@ import duckdb
 
 from store.duckdb.connection import with_cursor
 from store.duckdb.database import Database, make_empty, remove_database
-from store.duckdb.database_file import options, quoted
+from store.duckdb.database_file import options, quote
 from store.duckdb.engine import DuckDBEngine
 from store.duckdb.statements import Cursor, transaction
 from store.interface.errors import DiskTooSmall, StoreUnavailable, describe_error, write_failure
@@ -61,7 +61,7 @@ class DatabaseCopy:
         try:
             self._begin_or_stop("creating a new file")
             make_empty(self._target)
-            self._cursor.execute(f"ATTACH {quoted(self._target)} AS fresh ({options()})")
+            self._cursor.execute(f"ATTACH {quote(self._target)} AS fresh ({options()})")
             try:
                 self._cursor.execute(f"SET GLOBAL memory_limit = '{MEMORY}'")
                 self._copy_tables()
@@ -137,7 +137,7 @@ async def compact(copy: DatabaseCopy, before: Size, engine: DuckDBEngine) -> Com
     Raises DatabaseFileLost, StoreBusy, StoreUnavailable.
     """
     database = engine.database
-    async with engine.writer.paused():
+    async with engine.writer.pause():
         await asyncio.to_thread(copy.write, erased_bytes_remain=False)
         copy.close()  # no cursor may be open when the file is replaced
         try:

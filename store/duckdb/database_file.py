@@ -57,8 +57,8 @@ def _connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
         connection.execute("PRAGMA disable_checkpoint_on_shutdown")
         if not read_only:  # not in the working directory: temporary data contains users' texts
-            connection.execute(f"SET GLOBAL temp_directory = {quoted(beside(path, SPILLED))}")
-        connection.execute(f"ATTACH {quoted(path)} AS cuebook ({options(read_only=read_only)})")
+            connection.execute(f"SET GLOBAL temp_directory = {quote(beside(path, SPILLED))}")
+        connection.execute(f"ATTACH {quote(path)} AS cuebook ({options(read_only=read_only)})")
         connection.execute("USE cuebook")
     except duckdb.Error as error:
         connection.close()
@@ -71,7 +71,7 @@ def options(*, read_only: bool = False) -> str:
     return f"ROW_GROUP_SIZE {ROW_GROUP_ROWS}" + (", READ_ONLY" if read_only else "")
 
 
-def quoted(path: Path) -> str:
+def quote(path: Path) -> str:
     """Return a path as an SQL string literal."""
     return "'" + str(path).replace("'", "''") + "'"
 

@@ -24,7 +24,7 @@ from store.interface.errors import (
     StoreUnavailable,
     describe_error,
 )
-from store.sql.repository import Changed
+from store.sql.repository import ChangedIds
 
 READERS = 4
 WAITING_MAX = 1_024
@@ -78,7 +78,7 @@ class DuckDBEngine:
         return found
 
     async def write(
-        self, work: Callable[[DuckDBConnection], T], changed: Callable[[T], Changed] = lambda _: Changed()
+        self, work: Callable[[DuckDBConnection], T], changed: Callable[[T], ChangedIds] = lambda _: ChangedIds()
     ) -> T:
         """Run a function in the writing thread, and return its result after its transaction is on disk.
 
@@ -87,7 +87,7 @@ class DuckDBEngine:
         return await self.writer.run(work, changed)
 
     async def _run(self, work: Callable[[DuckDBConnection], T], connection: DuckDBConnection) -> T:
-        result = asyncio.get_running_loop().run_in_executor(self._pool, _guarded, work, connection)
+        result = asyncio.get_running_loop().run_in_executor(self._pool, _guard, work, connection)
         result.add_done_callback(lambda finished: self._release(connection, finished))
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -134,7 +134,7 @@ class DuckDBEngine:
             connection.cursor.close()
 
 
-def _guarded(work: Callable[[DuckDBConnection], T], connection: DuckDBConnection) -> T:
+def _guard(work: Callable[[DuckDBConnection], T], connection: DuckDBConnection) -> T:
     try:
         return work(connection)
     except duckdb.InterruptException as error:

@@ -21,7 +21,7 @@ def _candidates(cursor: Cursor, tenant: str, what: SearchFilter, start: Position
     conditions, parameters = search_conditions(tenant, what, start, batch)
     for number, word in enumerate(what.words):
         conditions += [f"regexp_matches(messages, $stored_{number})", f"regexp_matches(messages, $within_{number})"]
-        parameters |= {f"stored_{number}": _stored(word), f"within_{number}": _within(word, what.role)}
+        parameters |= {f"stored_{number}": _pattern_in_json(word), f"within_{number}": _within(word, what.role)}
     return fetch(cursor, Candidate, _select(" AND ".join(conditions)), parameters)
 
 
@@ -65,17 +65,17 @@ _GAPS = """coalesce(from_json(t.state -> '$.gaps', '[["INTEGER"]]'), [])"""
 # -- regular expressions --------------------------------------------------------------------------------------------
 
 
-def _stored(word: str) -> str:
+def _pattern_in_json(word: str) -> str:
     """Return a regular expression that finds a word anywhere in the JSON of a turn: cheap, and misses no match."""
-    return f"(?i){_escaped(word)}"
+    return f"(?i){_escape(word)}"
 
 
 def _within(word: str, role: Role | None) -> str:
     """Return a regular expression that finds a word in the text of a message, not in names and ids of the JSON."""
     role_field = "" if role is None else f'"role":"{role}",'
-    return rf'{role_field}"content":"(?:[^"\\]|\\.)*(?i:{_escaped(word)})'
+    return rf'{role_field}"content":"(?:[^"\\]|\\.)*(?i:{_escape(word)})'
 
 
-def _escaped(word: str) -> str:
+def _escape(word: str) -> str:
     """Return an RE2 regular expression that matches exactly this word as the encoder of the rows escapes it."""
     return exact_pattern(msgspec.json.encode(word)[1:-1].decode())

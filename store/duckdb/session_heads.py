@@ -116,7 +116,7 @@ class SessionHeads:
         finally:
             self._applying.release()
 
-    def find(self, cursor: Cursor, tenant: str, session_id: str) -> "Found | None":
+    def find(self, cursor: Cursor, tenant: str, session_id: str) -> "HeadPlace | None":
         """Return where the latest turn of a session is; None if that is not known without a search of the turns."""
         waiting = self._waiting
         if waiting is None:
@@ -124,15 +124,15 @@ class SessionHeads:
             return None
         if (tenant, session_id) in waiting:
             latest = waiting[tenant, session_id]
-            return None if latest is None else Found(latest.turn, latest.finished_at.isoformat(), is_moved=True)
+            return None if latest is None else HeadPlace(latest.turn, latest.finished_at.isoformat(), is_moved=True)
         # in this order: changes that are no longer in `waiting` are in the table once the lock is free
         if self._applying.locked():
             return None
         rows = execute(cursor, _FIND, [tenant, session_id]).fetchall()
-        return Found(*rows[0]) if rows else None
+        return HeadPlace(*rows[0]) if rows else None
 
 
-class Found(NamedTuple):
+class HeadPlace(NamedTuple):
     """Where the latest turn of a session is."""
 
     turn: int

@@ -15,7 +15,7 @@ from store.duckdb.connection import DuckDBConnection
 from store.duckdb.session_heads import TABLE
 from store.duckdb.sessions import MOVE_COLUMNS, START_COLUMNS, convert
 from store.duckdb.statements import Cursor, execute, fetch_columns, from_micros
-from store.interface.list_rows import Order, SessionFilter, SessionListed
+from store.interface.list_rows import ListedSession, Order, SessionFilter
 from store.interface.rows import PositionRow
 from store.sql.connection import decode
 from store.sql.list_pages import CONDITIONS, ListStart, ListTexts, list_conditions, list_page, time_range
@@ -23,7 +23,7 @@ from store.sql.sessions import LAST_MOVES
 from store.sql.turns import outside
 
 
-class _Found(NamedTuple):
+class _PageSession(NamedTuple):
     """A session of the page."""
 
     session_id: str
@@ -38,7 +38,7 @@ class _Found(NamedTuple):
 
 def _find(
     connection: DuckDBConnection, tenant: str, which: SessionFilter, order: Order, start: ListStart | None, limit: int
-) -> list[_Found]:
+) -> list[_PageSession]:
     """Return the first `limit` sessions after the start that match."""
     pointers = [("/" + name.replace("~", "~0").replace("/", "~1"), value) for name, value in which.metadata]
     by = "active_at" if order == "activity" else "created_at"
@@ -52,7 +52,7 @@ def _find(
     ) AS page ORDER BY {by} DESC, session_id DESC"""  # noqa: S608
     rows = execute(connection.cursor, select, parameters | {"limit": limit}).fetchall()
     return [
-        _Found(session_id, turn, finished_at, from_micros(micros), is_moved)
+        _PageSession(session_id, turn, finished_at, from_micros(micros), is_moved)
         for session_id, turn, finished_at, micros, is_moved in rows
     ]
 
@@ -86,7 +86,7 @@ _PLACES = """(session_id, turn, finished_at) IN (
     SELECT unnest(?::UUID[]), unnest(?::INTEGER[]), unnest(?::TIMESTAMPTZ[]))"""
 
 
-def _describe(connection: DuckDBConnection, tenant: str, found: list[_Found]) -> list[SessionListed]:
+def _describe(connection: DuckDBConnection, tenant: str, found: list[_PageSession]) -> list[ListedSession]:
     """Return the sessions of a page in the same order, without those that were just deleted. Within a transaction."""
     if not found:
         return []
@@ -98,7 +98,7 @@ def _describe(connection: DuckDBConnection, tenant: str, found: list[_Found]) ->
     moves = _moves(cursor, which) if any(each.is_moved for each in found) else {}
     numbers, times = [each.turn for each in found], [each.finished_at for each in found]
     turns = _by_session(fetch_columns(cursor, f"{_TURNS} WHERE tenant = ? AND {_PLACES}", [*which, numbers, times]))
-    failed = _failed(cursor, which)
+    failed = _find_failed(cursor, which)
     select = f"{_TEXTS} WHERE {_THESE} AND messages <> '[]' {_outside_gaps(turns.values())} GROUP BY session_id"
     texts = _by_session(fetch_columns(cursor, select, which))
     names = _names(cursor, tenant, {each["script_uuid"] for each in (*starts.values(), *moves.values())})
@@ -113,7 +113,7 @@ def _describe(connection: DuckDBConnection, tenant: str, found: list[_Found]) ->
         name = names.get((columns["script_uuid"], columns["script_version"]))
         said = texts.get(each.session_id, {})
         spoken = ListTexts(said.get("last"), said.get("asked"), said.get("opened"))
-        listed.append(_listed(columns, name, each.updated_at, spoken))
+        listed.append(_list_entry(columns, name, each.updated_at, spoken))
     return listed
 
 
@@ -127,7 +127,7 @@ def _moves(cursor: Cursor, which: list[str | list[str]]) -> dict[str, dict[str, 
     return _by_session(sorted(fetch_columns(cursor, f"{_MOVES} WHERE {_THESE}", which), key=itemgetter("turn")))
 
 
-def _failed(cursor: Cursor, which: list[str | list[str]]) -> set[tuple[str, int]]:
+def _find_failed(cursor: Cursor, which: list[str | list[str]]) -> set[tuple[str, int]]:
     """Return the sessions with failed turns, and the turns before these. Nearly always there are none at all."""
     if not execute(cursor, "SELECT 1 FROM turn_failures LIMIT 1", []).fetchall():
         return set()
@@ -159,14 +159,14 @@ def _names(cursor: Cursor, tenant: str, scripts: set[str]) -> dict[tuple[str, in
     return {(script_uuid, version): name for script_uuid, version, name in rows}
 
 
-def _listed(columns: dict[str, Any], name: str | None, updated_at: datetime, texts: ListTexts) -> SessionListed:
+def _list_entry(columns: dict[str, Any], name: str | None, updated_at: datetime, texts: ListTexts) -> ListedSession:
     """Return a session of the list from the columns of its start, its last migration and its latest turn."""
     columns = convert(columns)
     finished_at = from_micros(columns.pop("finished_at"))
     del columns["gaps"]
     columns["title"] = columns["title"] or name or columns["script_id"]
     texts = texts if columns["redacted_at"] is None else ListTexts()
-    return SessionListed(
+    return ListedSession(
         **columns,
         updated_at=updated_at,
         completed_at=finished_at if columns["status"] == "completed" else None,

@@ -25,17 +25,17 @@ def session_head(connection: DuckDBConnection, tenant: str, session_id: str) -> 
         started = fetch_columns(cursor, _STARTED, which)
         turn = fetch_columns(cursor, _AT, [*which, latest.turn, latest.finished_at])
         if started and turn:
-            return _head(tenant, started[0] | (_moved_to(cursor, which) if latest.is_moved else {}) | turn[0])
+            return _head(tenant, started[0] | (_last_move(cursor, which) if latest.is_moved else {}) | turn[0])
     with snapshot(cursor):
         started = fetch_columns(cursor, _STARTED, which)
         ((row_id,),) = execute(cursor, _LATEST_ROW, which).fetchall()
         if not started or row_id is None:
             return None
         (turn_row,) = fetch_columns(cursor, f"{_LATEST} WHERE rowid = ?", [row_id])
-        return _head(tenant, started[0] | _moved_to(cursor, which) | turn_row)
+        return _head(tenant, started[0] | _last_move(cursor, which) | turn_row)
 
 
-def _moved_to(cursor: Cursor, which: list[str]) -> dict[str, Any]:
+def _last_move(cursor: Cursor, which: list[str]) -> dict[str, Any]:
     """Return the version of the script that a session was last moved to, if any."""
     return max(fetch_columns(cursor, _MOVES, which), key=itemgetter("turn"), default={})
 

@@ -35,11 +35,11 @@ def execute(cursor: Cursor, statement: str, parameters: Values) -> Cursor:
     """Execute one statement; return the cursor, which has the result. Raises duckdb.Error."""
     if len(statement) > PARSED_CHARS_MAX:
         return cursor.execute(statement, parameters)
-    return cursor.execute(_parsed(cursor, statement), parameters)
+    return cursor.execute(_parse(cursor, statement), parameters)
 
 
 @cached(LRUCache(PARSED_MAX), key=lambda _, statement: statement, lock=threading.Lock())
-def _parsed(cursor: Cursor, statement: str) -> duckdb.Statement:
+def _parse(cursor: Cursor, statement: str) -> duckdb.Statement:
     (parsed,) = cursor.extract_statements(statement)
     return parsed
 

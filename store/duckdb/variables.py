@@ -27,7 +27,7 @@ def user_variables(cursor: Cursor, tenant: str, user_id: str) -> list[UserVariab
 
 def unmerged_turns(cursor: Cursor) -> int:
     """Return the number of turns whose writes are not merged."""
-    counted = cursor.execute(f"SELECT count(*) FROM turns WHERE {_UNMERGED}", _merged(cursor))  # noqa: S608
+    counted = cursor.execute(f"SELECT count(*) FROM turns WHERE {_UNMERGED}", _merge_mark(cursor))  # noqa: S608
     return int(counted.fetchall()[0][0])
 
 
@@ -37,7 +37,7 @@ def merge_writes(cursor: Cursor) -> None:
     if writes:
         _merge(cursor, writes)
     latest = f"SELECT max(commit_number) FROM turns WHERE {_UNMERGED}"  # noqa: S608
-    ((number,),) = cursor.execute(latest, _merged(cursor)).fetchall()
+    ((number,),) = cursor.execute(latest, _merge_mark(cursor)).fetchall()
     if number is not None:
         cursor.execute("UPDATE commits SET merged_number = ?", [number])
 
@@ -51,10 +51,10 @@ def _unmerged_writes(cursor: Cursor, which: str = "", parameters: Parameters | N
     """Return the last write of each variable that is not merged. Row numbers are in the order of the writes."""
     select = f"""SELECT tenant, user_id, finished_at, variables FROM turns
         WHERE {_UNMERGED} {which} AND variables <> '[]' ORDER BY turns.rowid"""  # noqa: S608
-    return global_writes(fetch(cursor, TurnWrites, select, {**_merged(cursor), **(parameters or {})}))
+    return global_writes(fetch(cursor, TurnWrites, select, {**_merge_mark(cursor), **(parameters or {})}))
 
 
-def _merged(cursor: Cursor) -> Parameters:
+def _merge_mark(cursor: Cursor) -> Parameters:
     """Return the parameter for `_UNMERGED`: with a subquery in its place, DuckDB reads all turns."""
     ((number,),) = cursor.execute("SELECT merged_number FROM commits").fetchall()
     return {"merged": number}

@@ -28,7 +28,7 @@ from store.interface.errors import (
     describe_error,
 )
 from store.interface.global_writes import global_writes
-from store.sql.repository import Changed
+from store.sql.repository import ChangedIds
 from store.sql.writing_thread import Outcome, WritingThread, answer
 
 LOOK_S = 1.0
@@ -60,7 +60,7 @@ class _Statements(NamedTuple):
 
     run: Callable[[DuckDBConnection], Any]
     done: asyncio.Future[Any]
-    changed: Callable[[Any], Changed]
+    changed: Callable[[Any], ChangedIds]
 
 
 class _Pause(NamedTuple):
@@ -102,7 +102,7 @@ class Writer(WritingThread[_Job]):
         await done
 
     async def run(
-        self, statements: Callable[[DuckDBConnection], T], changed: Callable[[T], Changed] = lambda _: Changed()
+        self, statements: Callable[[DuckDBConnection], T], changed: Callable[[T], ChangedIds] = lambda _: ChangedIds()
     ) -> T:
         """Run `statements` in a transaction of their own, in the writing thread; return the result after it is on disk.
 
@@ -120,7 +120,7 @@ class Writer(WritingThread[_Job]):
             await self.run(lambda _: None)
 
     @asynccontextmanager
-    async def paused(self) -> AsyncIterator[None]:
+    async def pause(self) -> AsyncIterator[None]:
         """Pause all writes and close the writer's cursor; submitted writes wait in the queue."""
         pause = _Pause(threading.Event(), asyncio.get_running_loop().create_future())
         self._submit(pause)
@@ -145,7 +145,7 @@ class Writer(WritingThread[_Job]):
                     self._look()
                     continue
                 self._working_since = time.monotonic()
-                for group in _grouped(jobs):
+                for group in _group(jobs):
                     if isinstance(group, _Pause):
                         self._wait_until_over(group)
                     else:
@@ -166,7 +166,7 @@ class Writer(WritingThread[_Job]):
         try:
             self._database.checkpoint_if_due(self._connection.cursor)
         except duckdb.FatalException as error:
-            self._failed(error)
+            self._note_failure(error)
         except (duckdb.Error, OSError, StoreUnavailable) as error:
             self._checkpoint_after = time.monotonic() + CHECKPOINT_RETRY_S
             if not isinstance(error, duckdb.TransactionException):  # a read is in progress, as often on a busy server
@@ -223,7 +223,7 @@ class Writer(WritingThread[_Job]):
                 return [(group[0].done, RowRefused(f"the database refused the row: {describe_error(error)}"))]
             return [outcome for job in group for outcome in self._write([job])]
         except duckdb.Error as error:
-            return [(job.done, self._failed(error)) for job in group]
+            return [(job.done, self._note_failure(error)) for job in group]
         self._database.heads.note_turns(turns)
         outcomes_stored = self._durably(outcomes, number if turns else None)
         # if the sync failed, nothing is cached any more
@@ -239,7 +239,7 @@ class Writer(WritingThread[_Job]):
         self._database.require_file()
 
     def _run(
-        self, statements: Callable[[DuckDBConnection], T], changed: Callable[[T], Changed] = lambda _: Changed()
+        self, statements: Callable[[DuckDBConnection], T], changed: Callable[[T], ChangedIds] = lambda _: ChangedIds()
     ) -> object:
         """Run the statements; return their result, or the StoreError if they were not committed."""
         number = self._next_commit()
@@ -257,7 +257,7 @@ class Writer(WritingThread[_Job]):
             return refused
         except duckdb.Error as error:
             roll_back(self._connection.cursor)
-            return self._failed(error)
+            return self._note_failure(error)
         self._database.heads.note_changes(self._connection.changed)
         outcome = self._durably([result], number)[0]
         sessions, users = changed(result)
@@ -285,14 +285,14 @@ class Writer(WritingThread[_Job]):
             self._forget()
             return [type(lost)(*lost.args) for _ in outcomes]
         except (OSError, duckdb.Error, StoreUnavailable) as error:
-            failed = self._failed(error)
+            failed = self._note_failure(error)
             return [type(failed)(*failed.args) for _ in outcomes]
         if any(not isinstance(outcome, StoreError) for outcome in outcomes):
-            self._succeeded()
+            self._note_success()
         self._is_durable = True
         return outcomes
 
-    def _failed(self, error: duckdb.Error | OSError | StoreUnavailable) -> StoreUnavailable:
+    def _note_failure(self, error: duckdb.Error | OSError | StoreUnavailable) -> StoreUnavailable:
         """Remember a failure, log it if the last write did not fail, and return its StoreError.
 
         All that is cached is dropped, because the state of the database is unknown: the tables are read next.
@@ -317,7 +317,7 @@ class Writer(WritingThread[_Job]):
         self._database.heads.forget()
         self.variables.forget()
 
-    def _succeeded(self) -> None:
+    def _note_success(self) -> None:
         if self._failure is not None:
             log.warning("the database can be written again")
         self._failure = None
@@ -342,7 +342,7 @@ def _problem(error: Exception) -> str:
     return str(error) if isinstance(error, StoreUnavailable) else describe_error(error)
 
 
-def _grouped(jobs: list[_Job]) -> list[list[_Entry] | _Statements | _Pause]:
+def _group(jobs: list[_Job]) -> list[list[_Entry] | _Statements | _Pause]:
     """Group consecutive turns and calls; every other job is alone. The order is unchanged."""
     groups: list[list[_Entry] | _Statements | _Pause] = []
     for job in jobs:

@@ -40,7 +40,7 @@ class Embedder(ABC):
 
         Raises EmbedderUnavailable, EmbedderMisconfigured.
         """
-        return embedded(texts, self.dimension, self._compute)
+        return embed_rows(texts, self.dimension, self._compute)
 
     def embed_question(self, text: str) -> Vectors | None:
         """Return the vector of length 1 of a search query; None if it has nothing to embed.
@@ -57,7 +57,7 @@ class Embedder(ABC):
         """Return a row for each text, not normalised; every text has something to embed."""
 
 
-def embedded(texts: Sequence[str], dimension: int, compute: Callable[[list[str]], Vectors]) -> Vectors:
+def embed_rows(texts: Sequence[str], dimension: int, compute: Callable[[list[str]], Vectors]) -> Vectors:
     """Return the rows of `texts`, normalised to length 1; `compute` is called with the texts that are not empty.
 
     The row of a text without letters and digits is zero, and so is a row that is not finite or too short.

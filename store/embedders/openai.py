@@ -29,7 +29,7 @@ from store.embedders.embedder import (
     EmbedderUnavailable,
     Vectors,
     batches,
-    embedded,
+    embed_rows,
     question_of,
 )
 
@@ -90,7 +90,7 @@ class OpenAIEmbedder(Embedder):
     def embed_question(self, text: str) -> Vectors | None:
         """Return the vector of a search query, with a single call and a short time limit."""
         wait_s = min(QUESTION_S, self._timeout_s)
-        return question_of(embedded([text], self.dimension, lambda question: self._rows(question, wait_s)))
+        return question_of(embed_rows([text], self.dimension, lambda question: self._rows(question, wait_s)))
 
     def close(self) -> None:
         """Close the connections; waiting retries end."""

@@ -18,7 +18,7 @@ from store.embedders.embedder import (
     EmbedderMisconfigured,
     EmbedderUnavailable,
     Vectors,
-    embedded,
+    embed_rows,
     question_of,
 )
 
@@ -70,14 +70,14 @@ class SentenceTransformersEmbedder(Embedder):
 
     def embed_question(self, text: str) -> Vectors | None:
         """Return the vector of a search query, with the model's prompt for queries."""
-        rows = embedded([text], self.dimension, lambda cleaned: self._encoded(cleaned, self._model.encode_query))
+        rows = embed_rows([text], self.dimension, lambda cleaned: self._encode(cleaned, self._model.encode_query))
         return question_of(rows)
 
     def _compute(self, texts: list[str]) -> Vectors:
         """Return a row for each text, with the model's prompt for documents."""
-        return self._encoded(texts, self._model.encode_document)
+        return self._encode(texts, self._model.encode_document)
 
-    def _encoded(self, texts: list[str], encode: Any) -> Vectors:
+    def _encode(self, texts: list[str], encode: Any) -> Vectors:
         with self._one_at_a_time:
             try:
                 rows = encode(texts, batch_size=self._batch, show_progress_bar=False, convert_to_numpy=True)

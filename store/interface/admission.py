@@ -93,7 +93,7 @@ class StoredTurn(TurnRow, frozen=True):
     """
 
 
-def stored(turn: TurnRow, head: Head, commit_number: int | None = None) -> StoredTurn:
+def to_stored(turn: TurnRow, head: Head, commit_number: int | None = None) -> StoredTurn:
     """Return a turn as it is stored; `head` is the head after it."""
     return StoredTurn(
         **msgspec.structs.asdict(turn),
@@ -182,7 +182,7 @@ def imported_turns(turns: Sequence[TurnRow]) -> Iterator[StoredTurn]:
             raise RowRefused(f"turn {turn.turn} should be number {head.turn + 1}")
         require_numbers(turn, head)
         head = head.after(turn)
-        yield stored(turn, head, number)
+        yield to_stored(turn, head, number)
 
 
 Entry: TypeAlias = ProposedTurn | CallRow
@@ -235,7 +235,7 @@ class TurnGroup:
             {
                 "session_starts": [] if session is None else [session],
                 "session_migrations": [] if proposal.migration is None else [proposal.migration],
-                "turns": [stored(turn, advanced, self._number)],
+                "turns": [to_stored(turn, advanced, self._number)],
                 "webhook_deliveries": proposal.deliveries,
             }
         )

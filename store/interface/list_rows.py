@@ -39,7 +39,7 @@ class SessionFilter(Struct, frozen=True, kw_only=True):
     active_before: datetime | None = None
 
 
-class SessionListed(SessionSummary, frozen=True, kw_only=True):
+class ListedSession(SessionSummary, frozen=True, kw_only=True):
     """A session in a list."""
 
     title: str
@@ -115,7 +115,7 @@ class MessageCounts(Struct, frozen=True):
     characters: int
 
 
-class CallsUsed(Struct, frozen=True):
+class CallUsage(Struct, frozen=True):
     """The usage of language models, including calls of failed turns; the cost is null if no cost is known."""
 
     calls: int
@@ -136,4 +136,4 @@ class SessionStatistics(Struct, frozen=True):
     turn_took_s: float | None
     """Mean time from a message of the user to the end of its turn."""
     said: list[MessageCounts]
-    used: CallsUsed
+    used: CallUsage

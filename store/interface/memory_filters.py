@@ -183,7 +183,7 @@ def _require_short(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise FilterInvalid(f"{_shown(text)} in a filter is not valid Unicode") from None
+        raise FilterInvalid(f"{_brief(text)} in a filter is not valid Unicode") from None
 
 
 # -- structure ------------------------------------------------------------------------------------------------------
@@ -195,13 +195,13 @@ def _parse(source: object, place: str) -> Filter:
             return _all_of([_entry(name, value, place) for name, value in source.items()], place)
         case [str() as field, operator, operand]:
             if not isinstance(operator, str) or operator not in _SIGNS:
-                raise FilterInvalid(f"{place}: no operator {_shown(operator)}; there are {', '.join(_SIGNS)}")
+                raise FilterInvalid(f"{place}: no operator {_brief(operator)}; there are {', '.join(_SIGNS)}")
             return _comparison(field, _SIGNS[operator], operand, place)
         case list() | tuple():
             return _all_of([_parse(part, f"{place}[{number}]") for number, part in enumerate(source)], place)
         case _:
             raise FilterInvalid(
-                f'{place}: {_shown(source)} is not a filter; write {{"source": "user"}} or ["source", "==", "user"]'
+                f'{place}: {_brief(source)} is not a filter; write {{"source": "user"}} or ["source", "==", "user"]'
             )
 
 
@@ -215,7 +215,7 @@ def _entry(name: object, value: object, place: str) -> Filter:
     match name:
         case "$and" | "$or":
             if not isinstance(value, list | tuple) or not value:
-                shown = "an empty one" if isinstance(value, list | tuple) else _shown(value)
+                shown = "an empty one" if isinstance(value, list | tuple) else _brief(value)
                 raise FilterInvalid(f"{place}: {name} takes a list of filters, not {shown}")
             parts = tuple(_parse(part, f"{place}.{name}[{number}]") for number, part in enumerate(value))
             return AllOf(parts) if name == "$and" else AnyOf(parts)
@@ -224,7 +224,7 @@ def _entry(name: object, value: object, place: str) -> Filter:
         case str() if not name.startswith("$"):
             return _of_field(name, value, place)
         case _:
-            raise FilterInvalid(f"{place}: no {_shown(name)}; there are $and, $or, $not, and fields by their names")
+            raise FilterInvalid(f"{place}: no {_brief(name)}; there are $and, $or, $not, and fields by their names")
 
 
 def _of_field(name: str, value: object, place: str) -> Filter:
@@ -240,7 +240,7 @@ def _of_field(name: str, value: object, place: str) -> Filter:
 def _comparison(name: str, operator: object, operand: object, place: str) -> Filter:
     if not isinstance(operator, str) or operator not in _OPERATORS:
         known = ", ".join(_OPERATORS)
-        raise FilterInvalid(f"{place}.{_shorten(name)}: no operator {_shown(operator)}; there are {known}")
+        raise FilterInvalid(f"{place}.{_shorten(name)}: no operator {_brief(operator)}; there are {known}")
     field, keys = _field(name, place)
     place, kind, (does, is_true) = f"{place}.{_shorten(name)}", FIELDS[field], _OPERATORS[operator]
     if does not in _OF_KIND[kind]:
@@ -257,14 +257,14 @@ def _field(name: str, place: str) -> tuple[str, tuple[str, ...]]:
         spelt = {each: each if "_" in head else _camel(each) for each in FIELDS}  # as the sender spells names
         near = difflib.get_close_matches(field, FIELDS, 1)
         hint = f" Did you mean {spelt[near[0]]}?" if near else ""
-        raise FilterInvalid(f"{place}: no field {_shown(name)}.{hint} There are {', '.join(spelt.values())}.<key>")
+        raise FilterInvalid(f"{place}: no field {_brief(name)}.{hint} There are {', '.join(spelt.values())}.<key>")
     if field == "metadata":
         if not keys or not all(keys) or len(keys) > KEYS_MAX:
             raise FilterInvalid(
-                f"{place}: {_shown(name)} must name a key, at most {KEYS_MAX} deep: metadata.mood, metadata.place.city"
+                f"{place}: {_brief(name)} must name a key, at most {KEYS_MAX} deep: metadata.mood, metadata.place.city"
             )
     elif keys:
-        raise FilterInvalid(f"{place}: {_shown(name)}: only metadata has keys; write {head}")
+        raise FilterInvalid(f"{place}: {_brief(name)}: only metadata has keys; write {head}")
     return field, tuple(keys)
 
 
@@ -282,14 +282,14 @@ def _operand(kind: Kind, operator: Operator, value: object, place: str) -> Scala
             return None if value is None else _scalar(kind, value, place)
         case "in":
             if not isinstance(value, list | tuple):
-                raise FilterInvalid(f"{place} takes a list, not {_shown(value)}")
+                raise FilterInvalid(f"{place} takes a list, not {_brief(value)}")
             return tuple(None if item is None else _scalar(kind, item, place) for item in value)
         case "like":
             if not isinstance(value, str):
-                raise FilterInvalid(f"{place} takes a text, not {_shown(value)}")
+                raise FilterInvalid(f"{place} takes a text, not {_brief(value)}")
             if (len(value) - len(value.rstrip("\\"))) % 2:
                 raise FilterInvalid(
-                    f"{place}: {_shown(value)} ends with a \\ that escapes nothing; write \\\\ for a \\"
+                    f"{place}: {_brief(value)} ends with a \\ that escapes nothing; write \\\\ for a \\"
                 )
             return value
         case "contains":
@@ -313,7 +313,7 @@ def _scalar(kind: Kind, value: object, place: str) -> Scalar:
         case int() | float() if kind in {"whole", "any"}:
             found = _number(value, is_whole=kind == "whole")
     if found is None:
-        raise FilterInvalid(f"{place} takes {_TAKES[kind]}, not {_shown(value)}")
+        raise FilterInvalid(f"{place} takes {_TAKES[kind]}, not {_brief(value)}")
     return found
 
 
@@ -340,7 +340,7 @@ def _moment(value: datetime | date | str) -> datetime | None:
 # -- messages -------------------------------------------------------------------------------------------------------
 
 
-def _shown(value: object) -> str:
+def _brief(value: object) -> str:
     """Format a value for a message, in one short line."""
     match value:
         case Mapping():

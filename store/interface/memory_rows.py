@@ -187,7 +187,7 @@ class AdmissionRow(msgspec.Struct, frozen=True):
     """The events of the kinds that memory uses."""
 
 
-class VectorsRead(msgspec.Struct, frozen=True):
+class StoredVectors(msgspec.Struct, frozen=True):
     """Vectors read from the database: sequence numbers of units and, at the same indexes, their vectors as bytes."""
 
     sequences: list[int]

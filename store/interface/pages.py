@@ -21,7 +21,7 @@ class Page(msgspec.Struct, Generic[R], frozen=True):
     next: str | None
 
 
-def bounded(limit: int) -> int:
+def clamp_limit(limit: int) -> int:
     """Return `limit`, but at least 1 and at most PAGE_MAX."""
     return max(1, min(limit, PAGE_MAX))
 

@@ -24,7 +24,7 @@ OWN = (
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
-class Restricted(Struct, frozen=True):
+class Restriction(Struct, frozen=True):
     """The result of removing the rights of other accounts from a data folder."""
 
     closed: int
@@ -43,7 +43,7 @@ def make_folder(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def restrict(folder: Path) -> Restricted:
+def restrict(folder: Path) -> Restriction:
     """Remove the rights of other accounts from a data folder and from the files that Cuebook created in it.
 
     The folder itself is changed only if it contains no other files. Blocks. Raises OSError if the folder cannot be
@@ -67,7 +67,7 @@ def restrict(folder: Path) -> Restricted:
             still_open.append(path)
     if folder.stat().st_mode & _OTHERS and folder not in still_open:
         still_open.insert(0, folder)
-    return Restricted(closed, tuple(still_open))
+    return Restriction(closed, tuple(still_open))
 
 
 def _own(folder: Path) -> Iterator[Path]:

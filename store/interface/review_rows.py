@@ -50,7 +50,7 @@ class TargetRow(msgspec.Struct, frozen=True, kw_only=True):
     """Null if the whole session is rated."""
 
 
-class TargetListed(TargetRow, frozen=True, kw_only=True):
+class ListedTarget(TargetRow, frozen=True, kw_only=True):
     """A target with its progress."""
 
     ratings: int

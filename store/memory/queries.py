@@ -15,8 +15,8 @@ from store.interface.memory_rows import (
     JobRow,
     OwnerOf,
     OwnerRow,
+    StoredVectors,
     UnitRow,
-    VectorsRead,
 )
 from store.interface.pages import Page
 from store.sql.connection import OF_SESSION, Connection, Parameters, as_uuid, decode, fetch_page, find_row, of_session
@@ -86,14 +86,14 @@ def _with_text(row: UnitRow, said: _Said) -> UnitRow:
 
 def vectors(
     connection: Connection, tenant: str, user_id: str, embedder: str, *, after: int = 0, last: int = SEQUENCE_MAX
-) -> VectorsRead:
+) -> StoredVectors:
     """Return the vectors of an embedder for units with numbers above `after` and up to `last`, in order."""
     found = connection.rows(
         f"""SELECT sequence, vector FROM memory_vectors WHERE {_OF_USER}
             AND embedder = $embedder AND sequence > $after AND sequence <= $last ORDER BY sequence""",  # noqa: S608
         {"tenant": tenant, "user_id": user_id, "embedder": embedder, "after": after, "last": last},
     )
-    return VectorsRead([sequence for sequence, _ in found], [vector for _, vector in found])
+    return StoredVectors([sequence for sequence, _ in found], [vector for _, vector in found])
 
 
 def stale_embeddings(connection: Connection, tenant: str, user_id: str, embedder: str) -> list[int]:

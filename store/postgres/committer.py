@@ -86,7 +86,7 @@ class GroupCommitter:
             except (*BAD_ROW, msgspec.DecodeError) as error:
                 found, is_known = self._one_by_one(entries, number, until, error, is_unknown=is_unknown), True
             except psycopg.Error as error:
-                failed, is_unknown = self._engine.failed(error), True
+                failed, is_unknown = self._engine.note_failure(error), True
             is_late = time.monotonic() > until
             if failed is not None and is_late and not is_known:
                 found = [failed] * len(entries)
@@ -140,10 +140,10 @@ class _Attempt:
         locked = self._locked_by_others(heads)
         keys = load_keys(self._connection, {key for turn in self._turns for key in keys_of(turn.session)})
         # after the keys: those of an earlier attempt that is committed meanwhile are no other session's
-        committed, noted = (self._committed(), self._noted()) if is_unknown else (set(), set())
+        committed, noted = (self._find_committed(), self._find_noted()) if is_unknown else (set(), set())
         unknown, late = self._ended_calls()
         noted |= {(call.call_id, True) for call in late}
-        refused = self._claim(heads, locked) | unknown | self._erased()
+        refused = self._claim(heads, locked) | unknown | self._find_erased()
         checked = TurnGroup(dict(heads), keys, self._number)
         outcomes: list[StoreError | None] = []
         for entry in self._group:
@@ -157,7 +157,7 @@ class _Attempt:
                 outcomes.append(None)
                 continue
             outcomes.append(refused.get(id(entry)) or checked.validate(entry))
-        self._delete_calls_of(self._gone(outcomes, checked))
+        self._delete_calls_of(self._find_gone(outcomes, checked))
         if late:
             self._settle_late(late)
         if checked.documents or checked.settlements:
@@ -198,7 +198,7 @@ class _Attempt:
         )
         return {(tenant, session_id) for tenant, session_id in rows}
 
-    def _committed(self) -> set[tuple[SessionId, int]]:
+    def _find_committed(self) -> set[tuple[SessionId, int]]:
         """Return the turns of an earlier attempt that was committed although its connection was lost."""
         rows = self._connection.rows(
             f"""SELECT tenant, session_id::TEXT, turn FROM turns
@@ -213,7 +213,7 @@ class _Attempt:
     def _calls(self) -> list[CallRow]:
         return [entry for entry in self._group if isinstance(entry, CallRow) and is_uuid(entry.session_id)]
 
-    def _noted(self) -> set[tuple[str, bool]]:
+    def _find_noted(self) -> set[tuple[str, bool]]:
         """Return the ids of calls that have a row already, and whether it is that of their end."""
         rows = self._connection.rows(
             f"""SELECT call_id, ended_at IS NOT NULL FROM call_journal WHERE {_OF_CALLS}
@@ -279,21 +279,23 @@ class _Attempt:
                 refused[id(turn)] = TurnClaimed(turn.turn.session_id)
         return refused
 
-    def _erased(self) -> dict[int, StoreError]:
+    def _find_erased(self) -> dict[int, StoreError]:
         """Return the errors of new sessions whose user was erased after they began."""
         begun = [(turn, turn.session) for turn in self._turns if turn.session is not None]
         if not begun:
             return {}
         with self._connection.connection.pipeline():
             erasures.wait_for(self._connection)
-            erased = erasures.erased_at(self._connection, {(session.tenant, session.user_id) for _, session in begun})
+            erased = erasures.erasure_times(
+                self._connection, {(session.tenant, session.user_id) for _, session in begun}
+            )
         return {
             id(turn): UserErased(session.session_id)
             for turn, session in begun
             if (at := erased.get((session.tenant, session.user_id))) is not None and session.created_at < at
         }
 
-    def _gone(self, outcomes: Sequence[StoreError | None], checked: TurnGroup) -> list[SessionId]:
+    def _find_gone(self, outcomes: Sequence[StoreError | None], checked: TurnGroup) -> list[SessionId]:
         """Return the sessions of turns that were deleted or redacted, or erased before they were created."""
         found = {
             turn.session_id

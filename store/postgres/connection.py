@@ -172,20 +172,20 @@ def _storable(value: Scalar | Sequence[Scalar]) -> Scalar | Sequence[Scalar]:
     return value
 
 
-class _Numbered(NamedTuple):
+class _NumberedStatement(NamedTuple):
     statement: str
     names: tuple[str, ...]
 
 
 @lru_cache(STATEMENTS_MAX)
-def number_parameters(statement: str) -> _Numbered:
+def number_parameters(statement: str) -> _NumberedStatement:
     """Return a statement with numbered parameters, and their names in the order of the numbers."""
     names: dict[str, int] = {}
 
     def number(found: re.Match[str]) -> str:
         return f"${names.setdefault(found[1], len(names) + 1)}"
 
-    return _Numbered(_PARAMETER.sub(number, statement), tuple(names))
+    return _NumberedStatement(_PARAMETER.sub(number, statement), tuple(names))
 
 
 def with_literals(statement: str, parameters: Parameters) -> str:
@@ -238,7 +238,7 @@ def _text(raw: msgspec.Raw) -> str | None:
 @cache
 def _insert_statement(table: str, names: tuple[str, ...], types: tuple[str, ...]) -> str:
     """Return the INSERT of columns that are given as arrays; arrays within a column are given as JSON."""
-    given = ", ".join(f"${at}::{_given(kind)}[]" for at, kind in enumerate(types, 1))
+    given = ", ".join(f"${at}::{_sent_type(kind)}[]" for at, kind in enumerate(types, 1))
     values = ", ".join(
         f'ARRAY(SELECT json_array_elements_text(given."{name}"))' if kind.endswith("[]") else f'given."{name}"'
         for name, kind in zip(names, types, strict=True)
@@ -247,5 +247,5 @@ def _insert_statement(table: str, names: tuple[str, ...], types: tuple[str, ...]
     return f"INSERT INTO {table} ({quoted}) SELECT {values} FROM unnest({given}) AS given ({quoted})"  # noqa: S608
 
 
-def _given(kind: str) -> str:
+def _sent_type(kind: str) -> str:
     return "json" if kind.endswith("[]") else kind

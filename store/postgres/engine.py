@@ -29,7 +29,7 @@ from store.interface.errors import (
 from store.postgres.connection import IDLE_TIMEOUT_S, LOCK_TIMEOUT_S, PostgresConnection, PsycopgConnection, Tables
 from store.postgres.schema import column_types, migrate
 from store.sql import copy_progress
-from store.sql.repository import Changed
+from store.sql.repository import ChangedIds
 
 THREADS = 12
 """Threads, and connections of one server, that read and write; one more connection commits turns."""
@@ -121,7 +121,7 @@ class PostgresEngine:
         return await self.read(work)
 
     async def write(
-        self, work: Callable[[PostgresConnection], T], changed: Callable[[T], Changed] = lambda _: Changed()
+        self, work: Callable[[PostgresConnection], T], changed: Callable[[T], ChangedIds] = lambda _: ChangedIds()
     ) -> T:
         """Run a function in a serializable transaction, again if another one prevented it; nothing is cached.
 
@@ -184,7 +184,7 @@ class PostgresEngine:
         try:
             result = self._with_connection(work)
         except psycopg.Error as error:
-            raise self.failed(error) from error
+            raise self.note_failure(error) from error
         self.failure = None
         return result
 
@@ -237,14 +237,14 @@ class PostgresEngine:
                 raise
             except psycopg.Error as error:
                 if is_repeated or is_ending or not _is_lost(error):
-                    raise self.failed(error) from error
+                    raise self.note_failure(error) from error
                 is_repeated = True
                 self.pool.check()
             else:
                 self.failure = None
                 return result
 
-    def failed(self, error: psycopg.Error) -> StoreUnavailable:
+    def note_failure(self, error: psycopg.Error) -> StoreUnavailable:
         """Remember why a write failed, and return its error."""
         self.failure = describe_error(error).strip()
         return _unavailable("write", error)

@@ -41,7 +41,7 @@ def wait_for(connection: PostgresConnection) -> None:
     connection.execute("LOCK TABLE erased_users IN ROW SHARE MODE")
 
 
-def erased_at(connection: PostgresConnection, users: Collection[UserId]) -> Mapping[UserId, datetime]:
+def erasure_times(connection: PostgresConnection, users: Collection[UserId]) -> Mapping[UserId, datetime]:
     """Return when these users were erased, for those that were."""
     by_digest = {(tenant, digest_of(user_id)): (tenant, user_id) for tenant, user_id in users}
     rows = connection.rows(

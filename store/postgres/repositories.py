@@ -102,12 +102,12 @@ def _begin_call(connection: PostgresConnection, row: MemoryCallRow) -> None:
     """Insert the row of a call before it is made. Raises MemoryMoved if another server has erased the user."""
     erasures.wait_for(connection)
     user = row.tenant, row.user_id
-    if erasures.erased_at(connection, [user]) and queries.owner(connection, *user) is None:
+    if erasures.erasure_times(connection, [user]) and queries.owner(connection, *user) is None:
         raise MemoryMoved("the user was erased meanwhile")
     begin_call(connection, row)
 
 
-def _begun_after(erased_at: datetime | None, changes: Iterable[MemoryChange]) -> Iterator[MemoryChange]:
+def _check_begun_after(erased_at: datetime | None, changes: Iterable[MemoryChange]) -> Iterator[MemoryChange]:
     """Yield the changes. Raises MemoryMoved if they add a memory that was begun before its user was erased."""
     for change in changes:
         if change.owner is not None and erased_at is not None and change.owner.created_at < erased_at:
@@ -135,9 +135,9 @@ class PostgresMemories(MemoryRepository):
                 raise MemoryMoved("another server changed the memory meanwhile")
             is_begun = True
             erasures.wait_for(connection)
-            erased_at = erasures.erased_at(connection, [(tenant, user_id)]).get((tenant, user_id))
+            erased_at = erasures.erasure_times(connection, [(tenant, user_id)]).get((tenant, user_id))
             new_memory_version(connection, tenant, user_id)
-            import_units(connection, tenant, user_id, expected, _begun_after(erased_at, changes))
+            import_units(connection, tenant, user_id, expected, _check_begun_after(erased_at, changes))
 
         await self._engine.write(once)
 

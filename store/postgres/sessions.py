@@ -9,14 +9,14 @@ from functools import partial
 
 import msgspec
 
-from store.interface.list_rows import Order, SessionFilter, SessionListed
+from store.interface.list_rows import ListedSession, Order, SessionFilter
 from store.interface.rows import PositionRow, SessionHead, SessionSummary
 from store.postgres.connection import PostgresConnection
 from store.sql.connection import fetch_one, of_session
 from store.sql.list_pages import ListStart, ListTexts, list_conditions, list_page
 
 
-class _Found(msgspec.Struct, frozen=True):
+class _PageSession(msgspec.Struct, frozen=True):
     """A session of the page: its turn and last activity."""
 
     session_id: str
@@ -24,7 +24,7 @@ class _Found(msgspec.Struct, frozen=True):
     updated_at: datetime
 
 
-class _Described(SessionSummary, frozen=True, kw_only=True):
+class _DescribedSession(SessionSummary, frozen=True, kw_only=True):
     """A session of the page, with the messages of three of its turns."""
 
     title: str
@@ -68,7 +68,7 @@ def session_head(connection: PostgresConnection, tenant: str, session_id: str) -
 
 def _find(
     connection: PostgresConnection, tenant: str, which: SessionFilter, order: Order, start: ListStart | None, limit: int
-) -> list[_Found]:
+) -> list[_PageSession]:
     """Return the first `limit` sessions after the start that match."""
     by = ("latest.active_at", "latest.session_id") if order == "activity" else ("s.created_at", "s.session_id")
     conditions, parameters = list_conditions(tenant, which, start, by)
@@ -78,7 +78,7 @@ def _find(
         JOIN session_starts AS s ON s.tenant = $tenant AND s.session_id = latest.session_id {moved}
         WHERE {conditions} ORDER BY {by[0]} DESC, s.session_id DESC LIMIT $limit"""  # noqa: S608
     # filters select few or nearly all sessions
-    return connection.fetch(_Found, select, parameters | {"limit": limit}, prepare=False)
+    return connection.fetch(_PageSession, select, parameters | {"limit": limit}, prepare=False)
 
 
 _POSITION = ", ".join(f"t.{name}" for name in PositionRow.__struct_fields__ if name != "execution_status")
@@ -112,12 +112,12 @@ ORDER BY listed.place
 """  # noqa: S608
 
 
-def _describe(connection: PostgresConnection, tenant: str, found: list[_Found]) -> list[SessionListed]:
+def _describe(connection: PostgresConnection, tenant: str, found: list[_PageSession]) -> list[ListedSession]:
     """Return the sessions of a page in the same order."""
     if not found:
         return []
     rows = connection.fetch(
-        _Described,
+        _DescribedSession,
         _DESCRIBED,
         {
             "tenant": tenant,
@@ -127,13 +127,13 @@ def _describe(connection: PostgresConnection, tenant: str, found: list[_Found]) 
             "count": len(found),
         },
     )
-    return [_listed(row) for row in rows]
+    return [_list_entry(row) for row in rows]
 
 
-def _listed(row: _Described) -> SessionListed:
+def _list_entry(row: _DescribedSession) -> ListedSession:
     texts = ListTexts(row.last, row.asked, row.opened)
     columns = {name: getattr(row, name) for name in SessionSummary.__struct_fields__}
-    return SessionListed(**columns, title=row.title, preview=texts.preview(), last_message=texts.last_message())
+    return ListedSession(**columns, title=row.title, preview=texts.preview(), last_message=texts.last_message())
 
 
 list_sessions = partial(list_page, _find, _describe)

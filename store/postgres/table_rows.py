@@ -17,7 +17,7 @@ def read_documents(connection: PostgresConnection, table: str, offset: int) -> I
     """Yield the rows of a table in groups, from the row `offset` on. Within a transaction."""
     columns = ", ".join(
         f"encode({name}, 'hex') AS {name}" if kind == "bytea" else f'"{name}"'
-        for name, kind in _copied(connection, table).items()
+        for name, kind in _columns_copied(connection, table).items()
     )
     order = _ORDER if table == "turns" else "ORDER BY ctid" if offset else ""
     select = f"SELECT {columns} FROM {table} {order} OFFSET {offset}"  # noqa: S608
@@ -29,7 +29,7 @@ def read_documents(connection: PostgresConnection, table: str, offset: int) -> I
 
 def csv_columns(connection: PostgresConnection, table: str) -> list[str]:
     """Return the names of the columns that CSV has, in their order."""
-    return list(_copied(connection, table))
+    return list(_columns_copied(connection, table))
 
 
 def read_csv(
@@ -51,7 +51,7 @@ def read_csv(
 _ORDER = "ORDER BY tenant, session_id, turn"
 
 
-def _copied(connection: PostgresConnection, table: str) -> dict[str, str]:
+def _columns_copied(connection: PostgresConnection, table: str) -> dict[str, str]:
     """Return the types of the columns without numbers of transactions, which mean nothing elsewhere."""
     return {name: kind for name, kind in connection.tables[table].items() if kind != "xid8"}
 

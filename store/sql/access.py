@@ -112,7 +112,7 @@ def to_remind(connection: Connection, tenant: str, session_id: str, now: datetim
     return connection.fetch(ParticipantRow, select, of_session(tenant, session_id) | {"now": now.isoformat()})
 
 
-def reminded(connection: Connection) -> set[tuple[str, str]]:
+def sessions_reminded(connection: Connection) -> set[tuple[str, str]]:
     """Return the sessions, by tenant and id, that have a participant whose browser is reminded."""
     found = connection.rows("SELECT DISTINCT tenant, session_id::VARCHAR FROM participants WHERE push IS NOT NULL")
     return {(tenant, session_id) for tenant, session_id in found}

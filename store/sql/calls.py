@@ -20,7 +20,7 @@ _WITHHELD = {"reply": "NULL::JSON AS reply", "prompt": "NULL::VARCHAR AS prompt"
 _JOURNAL_COLUMNS = ", ".join(_WITHHELD.get(name, name) for name in SettledCallRow.__struct_fields__)
 
 
-def journaled(columns: str, which: str = "true") -> str:
+def journaled_sql(columns: str, which: str = "true") -> str:
     """Return SQL for the journaled calls that meet a condition, each once, with its result if it has one."""
     return f"""SELECT DISTINCT ON (call_id) {columns} FROM call_journal WHERE {which}
         ORDER BY call_id, ended_at NULLS LAST"""  # noqa: S608
@@ -65,7 +65,7 @@ def settled_calls(journal: Iterable[CallRow], settlements: Iterable[Settlement])
     """Yield each journaled call of these sessions once, as it is stored now that the session's turn is committed."""
     by_session = {(each.tenant, each.session_id): each for each in settlements}
     for call in last_rows(journal):
-        yield _settled(call, by_session[call.tenant, call.session_id])
+        yield _settle(call, by_session[call.tenant, call.session_id])
 
 
 def last_rows(journal: Iterable[CallRow]) -> list[CallRow]:
@@ -78,7 +78,7 @@ def last_rows(journal: Iterable[CallRow]) -> list[CallRow]:
     return list(calls.values())
 
 
-def _settled(row: CallRow, settlement: Settlement) -> SettledCallRow:
+def _settle(row: CallRow, settlement: Settlement) -> SettledCallRow:
     used = row.call_id in settlement.used
     prompt = settlement.prompts.get(row.call_id) if used else None
     call = SettledCallRow(**msgspec.structs.asdict(row), prompt=prompt)
@@ -107,7 +107,7 @@ def calls(
     """
     source = f"""
         (SELECT {_COLUMNS} FROM settled_calls WHERE {OF_SESSION}
-        UNION ALL SELECT * FROM ({journaled(_JOURNAL_COLUMNS, OF_SESSION)}) AS journal) AS made"""  # noqa: S608
+        UNION ALL SELECT * FROM ({journaled_sql(_JOURNAL_COLUMNS, OF_SESSION)}) AS journal) AS made"""  # noqa: S608
     order, of = {"started_at": datetime, "call_id": str}, of_session(tenant, session_id)
     return fetch_page(connection, SettledCallRow, source, {}, order, limit, cursor, parameters=of, descending=False)
 
@@ -127,7 +127,7 @@ def spent(
             coalesce(sum(cost), 0) AS cost
         FROM (
             SELECT {columns} FROM settled_calls WHERE {which}
-            UNION ALL SELECT * FROM ({journaled(columns, which)}) AS journal
+            UNION ALL SELECT * FROM ({journaled_sql(columns, which)}) AS journal
             UNION ALL SELECT {columns} FROM memory_calls WHERE {which}
         ) AS every"""  # noqa: S608
     between: Parameters = {"tenant": tenant, "user_id": user_id, "since": since.isoformat(), "until": until.isoformat()}

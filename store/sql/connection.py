@@ -15,7 +15,7 @@ from uuid import UUID
 import msgspec
 
 from store.interface.errors import StoreUnavailable
-from store.interface.pages import Page, bounded, cursor_of, position_of
+from store.interface.pages import Page, clamp_limit, cursor_of, position_of
 
 Scalar: TypeAlias = str | int | float | bytes | datetime | None
 Parameters: TypeAlias = Mapping[str, Scalar | Sequence[Scalar]]
@@ -168,7 +168,7 @@ def fetch_page(
 
     A cursor has the values of these columns, of these types, in the last row of the page before. Raises CursorInvalid.
     """
-    limit = bounded(limit)
+    limit = clamp_limit(limit)
     which, given = _where({name: value for name, value in values.items() if value is not None})
     position = dict.fromkeys(order) if cursor is None else dict(zip(order, _position(cursor, order), strict=True))
     after = [f"$after_{name}::{_SQL_TYPES[kind]}" for name, kind in order.items()]

@@ -16,7 +16,7 @@ OF_SESSIONS = "tenant = $tenant AND session_id IN (SELECT unnest($sessions::UUID
 """SQL condition for the rows of the sessions `$sessions` of `$tenant`."""
 
 
-class Owned(NamedTuple):
+class OwnedTable(NamedTuple):
     """A table with rows of sessions (`session_id`), of users (`user_id`), or of both."""
 
     table: str
@@ -27,8 +27,8 @@ class Owned(NamedTuple):
 
 
 OWNED = (
-    Owned("session_starts", {"sessions": _ROWS}),
-    Owned(
+    OwnedTable("session_starts", {"sessions": _ROWS}),
+    OwnedTable(
         "turns",
         {
             "turns": _ROWS,
@@ -37,25 +37,25 @@ OWNED = (
             "events": "sum(json_array_length(events))",
         },
     ),
-    Owned("session_migrations", {"migrations": _ROWS}, by_user=False),
-    Owned("turn_failures", {"failures": _ROWS}, by_user=False),
-    Owned("settled_calls", {"calls": _ROWS}),
-    Owned("call_journal", {"calls": "count(DISTINCT call_id)"}),
-    Owned("webhook_deliveries", {"deliveries": _ROWS}),
-    Owned("timers", {"timers": _ROWS}),
-    Owned("hand_overs", {"handOvers": _ROWS}),
-    Owned("user_variable_values", {"variables": _ROWS}, by_session=False),
-    Owned("user_variable_writes", {"writes": _ROWS}, by_session=False),
-    Owned("api_keys", {"keys": _ROWS}, by_session=False),
-    Owned("participants", {"participants": _ROWS}),
-    Owned("review_targets", {"targets": _ROWS}, by_user=False),
-    Owned("ratings", {"ratings": _ROWS}, by_user=False),
-    Owned("memory_unit_rows", {"units": _ROWS}),
-    Owned("memory_groups", {"groups": _ROWS}),
-    Owned("memory_vectors", {"vectors": _ROWS}),
-    Owned("memory_owners", {"memories": _ROWS}, by_session=False),
-    Owned("memory_jobs", {"jobs": _ROWS}, by_session=False),
-    Owned("memory_calls", {"calls": _ROWS}, by_session=False),
+    OwnedTable("session_migrations", {"migrations": _ROWS}, by_user=False),
+    OwnedTable("turn_failures", {"failures": _ROWS}, by_user=False),
+    OwnedTable("settled_calls", {"calls": _ROWS}),
+    OwnedTable("call_journal", {"calls": "count(DISTINCT call_id)"}),
+    OwnedTable("webhook_deliveries", {"deliveries": _ROWS}),
+    OwnedTable("timers", {"timers": _ROWS}),
+    OwnedTable("hand_overs", {"handOvers": _ROWS}),
+    OwnedTable("user_variable_values", {"variables": _ROWS}, by_session=False),
+    OwnedTable("user_variable_writes", {"writes": _ROWS}, by_session=False),
+    OwnedTable("api_keys", {"keys": _ROWS}, by_session=False),
+    OwnedTable("participants", {"participants": _ROWS}),
+    OwnedTable("review_targets", {"targets": _ROWS}, by_user=False),
+    OwnedTable("ratings", {"ratings": _ROWS}, by_user=False),
+    OwnedTable("memory_unit_rows", {"units": _ROWS}),
+    OwnedTable("memory_groups", {"groups": _ROWS}),
+    OwnedTable("memory_vectors", {"vectors": _ROWS}),
+    OwnedTable("memory_owners", {"memories": _ROWS}, by_session=False),
+    OwnedTable("memory_jobs", {"jobs": _ROWS}, by_session=False),
+    OwnedTable("memory_calls", {"calls": _ROWS}, by_session=False),
 )
 """All tables whose rows are deleted with their session or user. A test fails if a table with a `session_id` or
 `user_id` is missing.
@@ -240,7 +240,7 @@ def erase_user(
 
 def _remove(
     connection: Connection,
-    tables: tuple[Owned, ...] | list[Owned],
+    tables: tuple[OwnedTable, ...] | list[OwnedTable],
     tenant: str,
     sessions: list[str],
     user_id: str | None,

@@ -11,12 +11,12 @@ from store.interface.errors import CursorInvalid
 from store.interface.list_rows import (
     PREVIEW_MESSAGES,
     WORDS_CHARS_MAX,
+    ListedSession,
     Order,
     SearchFilter,
     SessionFilter,
-    SessionListed,
 )
-from store.interface.pages import Page, bounded, cursor_of, position_of
+from store.interface.pages import Page, clamp_limit, cursor_of, position_of
 from store.sql.connection import Connection, Values, decode
 
 C = TypeVar("C", bound=Connection)
@@ -67,7 +67,7 @@ class ListStart(msgspec.Struct, frozen=True, array_like=True):
 
 FindSessions: TypeAlias = Callable[[C, str, SessionFilter, Order, ListStart | None, int], list[F]]
 """Returns the first sessions of a tenant that match, in an order from a start on; the last argument is a limit."""
-DescribeSessions: TypeAlias = Callable[[C, str, list[F]], list[SessionListed]]
+DescribeSessions: TypeAlias = Callable[[C, str, list[F]], list[ListedSession]]
 """Returns the sessions that were found, in the same order, without those that were just deleted."""
 
 
@@ -82,14 +82,14 @@ def list_page(
     limit: int = 50,
     cursor: str | None = None,
     prepare: Callable[[C], None] = lambda _: None,
-) -> Page[SessionListed]:
+) -> Page[ListedSession]:
     """Return a page of sessions, the most recently active or the newest first, found and described as of the same
     moment, after `prepare`, which runs outside of their transaction.
 
     A session that continues between two pages by activity is before them. A session that is deleted meanwhile is left
     out. Raises CursorInvalid.
     """
-    limit = bounded(limit)
+    limit = clamp_limit(limit)
     start = None if cursor is None else position_of(cursor, ListStart)
     if start is not None and start.order != order:
         raise CursorInvalid(f"{cursor!r} is a cursor of a list in another order")

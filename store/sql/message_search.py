@@ -9,7 +9,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from store.interface.list_rows import FoundMessage, Hit, SearchFilter
-from store.interface.pages import Page, bounded, cursor_of, position_of
+from store.interface.pages import Page, clamp_limit, cursor_of, position_of
 from store.sql.connection import Values, as_uuid
 from store.sql.list_pages import set_filters, time_range
 from store.sql.sessions import LAST_MOVES
@@ -54,7 +54,7 @@ def search_page(
 
     Raises CursorInvalid.
     """
-    limit, start = bounded(limit), None if cursor is None else position_of(cursor, tuple[datetime, UUID, int, int])
+    limit, start = clamp_limit(limit), None if cursor is None else position_of(cursor, tuple[datetime, UUID, int, int])
     hits: list[tuple[Hit, Position]] = []
     batch, candidates = limit + _SPARE, 0
     while candidates < CANDIDATES_MAX:

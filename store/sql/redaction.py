@@ -69,17 +69,17 @@ def _redact_turns(connection: Connection, parameters: Parameters) -> None:
     while turns := connection.fetch(StoredTurn, _NEXT, {**parameters, **after}):
         numbers: Values = {"ids": [turn.session_id for turn in turns], "turns": [turn.turn for turn in turns]}
         connection.change(_DELETE, {**parameters, **numbers})
-        connection.insert("turns", [_redacted(turn) for turn in turns])
+        connection.insert("turns", [_redact(turn) for turn in turns])
         after = {"after_id": turns[-1].session_id, "after_turn": turns[-1].turn}
 
 
-def _redacted(turn: StoredTurn) -> StoredTurn:
+def _redact(turn: StoredTurn) -> StoredTurn:
     return replace(
         turn,
-        state=_redacted_state(turn.state),
+        state=_redact_state(turn.state),
         idempotency_key=None,
         fingerprint=None,
-        messages=[_redacted_message(message) for message in turn.messages],
+        messages=[_redact_message(message) for message in turn.messages],
         variables=[replace(write, old=None, new=None) for write in turn.variables],
         events=[
             EventRow(event.seq, event.kind, _remaining(event.data, _EVENT_TREES.get(event.kind, {})))
@@ -88,12 +88,12 @@ def _redacted(turn: StoredTurn) -> StoredTurn:
     )
 
 
-def _redacted_message(message: MessageRow) -> MessageRow:
+def _redact_message(message: MessageRow) -> MessageRow:
     length = len(message.content) if message.characters is msgspec.UNSET else message.characters
     return replace(message, content="", metadata={}, characters=length)
 
 
-def _redacted_state(state: JsonText) -> JsonText:
+def _redact_state(state: JsonText) -> JsonText:
     found = msgspec.json.decode(state)
     return msgspec.Raw(msgspec.json.encode(_remaining(found if isinstance(found, dict) else {}, _STATE_TREE)))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec
 
 from store.interface.admission import Entry, ProposedTurn
-from store.interface.list_rows import Hit, Order, SearchFilter, SessionFilter, SessionListed
+from store.interface.list_rows import Hit, ListedSession, Order, SearchFilter, SessionFilter
 from store.interface.maintenance_rows import CompactionResult, OnStep, RunningCopy, Size
 from store.interface.pages import Page
 from store.interface.rows import CallRow, LoadedSession, SessionHead, UserVariableRow
@@ -27,7 +27,7 @@ from store.sql import (
     webhooks,
 )
 from store.sql import calls as calls_sql
-from store.sql.repository import Changed, Engine, Repository, reads, reads_durable, writes
+from store.sql.repository import ChangedIds, Engine, Repository, reads, reads_durable, writes
 from store.sql.statistics import statistics
 
 P = ParamSpec("P")
@@ -113,7 +113,7 @@ class Sessions(Repository, ABC):
         order: Order = "created",
         limit: int = 50,
         cursor: str | None = None,
-    ) -> Page[SessionListed]:
+    ) -> Page[ListedSession]:
         """Return a page of sessions, the newest or the most recently active first. Raises CursorInvalid."""
 
     @abstractmethod
@@ -132,12 +132,12 @@ class Sessions(Repository, ABC):
     fork = writes(copies.fork)
     import_session = writes(
         copies.import_session,
-        lambda _, whole, **__: Changed(
+        lambda _, whole, **__: ChangedIds(
             [(whole.session.tenant, whole.session.session_id)], [(row.tenant, row.user_id) for row in whole.variables]
         ),
     )
     set_user_variables = writes(
-        variables.set_user_variables, lambda _, rows, *__: Changed(users=[(rows[0].tenant, rows[0].user_id)])
+        variables.set_user_variables, lambda _, rows, *__: ChangedIds(users=[(rows[0].tenant, rows[0].user_id)])
     )
 
 
@@ -205,7 +205,7 @@ class Participants(Repository):
     revoke = writes(access.revoke_participant)
     set_push = writes(access.set_push)
     to_remind = reads(access.to_remind)
-    reminded = reads(access.reminded)
+    reminded = reads(access.sessions_reminded)
     get = reads(access.participant)
     resuming = reads(access.resuming)
     page = reads(access.participants)
@@ -234,7 +234,7 @@ class Retention(Repository):
     due = reads(retention.due)
     apply = writes(
         retention.apply,
-        lambda result, tenant, *_: Changed(
+        lambda result, tenant, *_: ChangedIds(
             [(tenant, session_id) for session_id in (*result.redacted, *result.deleted)]
         ),
     )
@@ -249,11 +249,11 @@ class Maintenance(Repository, ABC):
     """The running backup, if there is one."""
 
     delete_session = writes(
-        deletion.delete_session, lambda is_removed, tenant, session_id: Changed([(tenant, session_id)] * is_removed)
+        deletion.delete_session, lambda is_removed, tenant, session_id: ChangedIds([(tenant, session_id)] * is_removed)
     )
     erase_user = writes(
         deletion.erase_user,
-        lambda erased, tenant, user_id, *_: Changed(
+        lambda erased, tenant, user_id, *_: ChangedIds(
             [(tenant, session_id) for session_id in erased.sessions], [(tenant, user_id)]
         ),
     )

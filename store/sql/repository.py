@@ -14,7 +14,7 @@ C = TypeVar("C", bound=Connection)
 C_co = TypeVar("C_co", bound=Connection, covariant=True)
 
 
-class Changed(NamedTuple):
+class ChangedIds(NamedTuple):
     """What a write changed that an engine may have cached."""
 
     sessions: Iterable[SessionId] = ()
@@ -35,7 +35,7 @@ class Engine(Protocol[C_co]):
         For results that repeat the acknowledgement of a write.
         """
 
-    async def write(self, work: Callable[[C_co], T], changed: Callable[[T], Changed] = lambda _: Changed()) -> T:
+    async def write(self, work: Callable[[C_co], T], changed: Callable[[T], ChangedIds] = lambda _: ChangedIds()) -> T:
         """Run a function in a transaction, as if no other one ran meanwhile; return its result after it is on disk.
 
         The function may run again, if another transaction prevented it. Raises StoreBusy, StoreUnavailable,
@@ -75,7 +75,7 @@ def reads_durable(function: _Statements[C, P, T | None]) -> _Method[P, T | None]
 
 
 def writes(
-    function: _Statements[C, P, T], changed: Callable[Concatenate[T, P], Changed] = lambda *_, **__: Changed()
+    function: _Statements[C, P, T], changed: Callable[Concatenate[T, P], ChangedIds] = lambda *_, **__: ChangedIds()
 ) -> _Method[P, T]:
     """Return the method that runs `function` in a transaction.
 

@@ -7,12 +7,12 @@ import msgspec
 
 from store.interface.errors import RowRefused
 from store.interface.pages import Page
-from store.interface.review_rows import RatingRow, ReviewRow, TargetListed, TargetRow
+from store.interface.review_rows import ListedTarget, RatingRow, ReviewRow, TargetRow
 from store.sql.connection import Connection, Parameters, Scalar, as_uuid, delete_rows, fetch_page, find_row, update_rows
 from store.sql.tenant_table import TenantTable
 
 
-class _Numbered(RatingRow, frozen=True, kw_only=True):
+class _NumberedRating(RatingRow, frozen=True, kw_only=True):
     number: int  # of its target
 
 
@@ -45,7 +45,7 @@ def delete_review(connection: Connection, tenant: str, review_id: str) -> bool:
 
 def targets(
     connection: Connection, tenant: str, review_id: str, rater: str, *, limit: int = 50, cursor: str | None = None
-) -> Page[TargetListed]:
+) -> Page[ListedTarget]:
     """Return a page of what is rated in a review, in order, with the progress of a rater. Raises CursorInvalid."""
     source = f"""
         (SELECT t.*, (SELECT count(*) FROM ratings AS r WHERE {_RATED}) AS ratings,
@@ -53,7 +53,7 @@ def targets(
         FROM review_targets AS t) AS listed"""  # noqa: S608
     which, given = {"tenant": tenant, "review_id": review_id}, {"rater": rater}
     order = {"number": int}
-    return fetch_page(connection, TargetListed, source, which, order, limit, cursor, parameters=given, descending=False)
+    return fetch_page(connection, ListedTarget, source, which, order, limit, cursor, parameters=given, descending=False)
 
 
 _RATED = """r.tenant = t.tenant AND r.review_id = t.review_id AND r.session_id = t.session_id
@@ -117,7 +117,7 @@ def ratings(
     source = f"(SELECT r.*, t.number FROM ratings AS r JOIN review_targets AS t ON {_RATED}) AS listed"  # noqa: S608
     which: Parameters = {"tenant": tenant, "review_id": review_id, "rater": rater}
     order = {"number": int, "rater": str}
-    found = fetch_page(connection, _Numbered, source, which, order, limit, cursor, descending=False)
+    found = fetch_page(connection, _NumberedRating, source, which, order, limit, cursor, descending=False)
     return Page(msgspec.convert(found.rows, list[RatingRow], from_attributes=True), found.next)
 
 

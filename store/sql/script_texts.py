@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from store.interface.errors import IdTaken, RowConflict
 from store.interface.list_rows import ScriptChanges, ScriptFilter
-from store.interface.pages import Page, bounded
+from store.interface.pages import Page, clamp_limit
 from store.interface.rows import DraftEntryRow, DraftRow, ScriptRow, ScriptStatus, ScriptTextRow
 from store.sql.connection import Connection, Parameters, fetch_one, fetch_page, find_row, update_rows
 from store.sql.tenant_table import TenantTable
@@ -104,7 +104,7 @@ def texts_after(connection: Connection, after: tuple[str, str] | None, limit: in
     tenant, digest = after or (None, None)
     select = """SELECT * FROM script_texts WHERE $tenant::VARCHAR IS NULL OR (tenant, digest) > ($tenant, $digest)
         ORDER BY tenant, digest LIMIT $limit"""
-    parameters: Parameters = {"tenant": tenant, "digest": digest, "limit": bounded(limit)}
+    parameters: Parameters = {"tenant": tenant, "digest": digest, "limit": clamp_limit(limit)}
     return connection.fetch(ScriptTextRow, select, parameters)
 
 

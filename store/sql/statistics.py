@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import msgspec
 
-from store.interface.list_rows import CallsUsed, MessageCounts, SessionStatistics
+from store.interface.list_rows import CallUsage, MessageCounts, SessionStatistics
 from store.interface.rows import Gaps, Role
-from store.sql.calls import journaled
+from store.sql.calls import journaled_sql
 from store.sql.connection import OF_SESSION, Connection, of_session
 
 
@@ -15,10 +15,10 @@ class _Turn(msgspec.Struct, frozen=True):
     started_at: datetime
     finished_at: datetime
     message_count: int
-    messages: list["_Said"]
+    messages: list["_MessageSize"]
 
 
-class _Said(msgspec.Struct, frozen=True):
+class _MessageSize(msgspec.Struct, frozen=True):
     role: Role
     content: str
     characters: int | None = None
@@ -35,7 +35,7 @@ def statistics(connection: Connection, tenant: str, session_id: str, *, without:
         )
         if not turns:
             return None
-        (used,) = connection.fetch(CallsUsed, _USED, which)
+        (used,) = connection.fetch(CallUsage, _USED, which)
     answers = [(before, turn) for before, turn in pairwise([None, *turns]) if turn is not None and _is_answer(turn)]
     return SessionStatistics(
         turns=len(turns),
@@ -55,7 +55,7 @@ SELECT count(*) AS calls, coalesce(sum(input_tokens), 0)::BIGINT AS input_tokens
     sum(cost) AS cost
 FROM (
     SELECT {_COLUMNS} FROM settled_calls WHERE {OF_SESSION}
-    UNION ALL SELECT * FROM ({journaled(_COLUMNS, OF_SESSION)}) AS journal
+    UNION ALL SELECT * FROM ({journaled_sql(_COLUMNS, OF_SESSION)}) AS journal
 ) AS every WHERE purpose != 'tool'
 """  # noqa: S608
 

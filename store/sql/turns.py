@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from store.interface.pages import bounded
+from store.interface.pages import clamp_limit
 from store.interface.rows import (
     KEYED_TURNS,
     NO_TURN,
@@ -36,7 +36,7 @@ _POSITION = ", ".join(PositionRow.__struct_fields__)
 _TURN = f"SELECT * FROM turns WHERE {OF_SESSION}"  # noqa: S608
 
 
-class _Said(msgspec.Struct, frozen=True):
+class _MessageRole(msgspec.Struct, frozen=True):
     role: Role
 
 
@@ -55,7 +55,7 @@ def turn(connection: Connection, tenant: str, session_id: str, number: int) -> T
 
 def turns(connection: Connection, tenant: str, session_id: str, *, first: int = 0, limit: int = 50) -> list[TurnRow]:
     """Return at most `limit` complete turns from turn `first` on, in order."""
-    last = first + bounded(limit) - 1
+    last = first + clamp_limit(limit) - 1
     parameters = {**of_session(tenant, session_id), "first": first, "last": last}
     return connection.fetch(TurnRow, f"{_TURN} AND turn BETWEEN $first AND $last ORDER BY turn", parameters)
 
@@ -75,7 +75,7 @@ def messages(
     bound = f"message_count > $after {outside(without)}"
     texts = _texts(connection, bound, "turn", _after(tenant, session_id, after_seq, limit))
     rows = [row for text in texts for row in decode(list[MessageRow], text) if row.seq > after_seq]
-    return rows[: bounded(limit)]
+    return rows[: clamp_limit(limit)]
 
 
 def recent_messages(
@@ -92,7 +92,7 @@ def recent_messages(
     texts = _texts(connection, bound, "turn DESC", _after(tenant, session_id, NO_TURN, limit))
     rows = [row for text in reversed(texts) for row in decode(list[MessageRow], text)]
     rows = [row for row in rows if before_seq is None or row.seq < before_seq]
-    return rows[-bounded(limit) :]
+    return rows[-clamp_limit(limit) :]
 
 
 def _below(seq: int | None) -> str:
@@ -120,7 +120,7 @@ def user_message(
     places = [
         (turn, number == 0)
         for turn, text in found
-        for number, said in enumerate(decode(list[_Said], text))
+        for number, said in enumerate(decode(list[_MessageRole], text))
         if said.role == "user"
     ]
     turn, is_first = places[index] if 0 <= index < len(places) else (None, None)
@@ -169,7 +169,7 @@ def variable_history(
 
 
 def _after(tenant: str, session_id: str, after: int, limit: int) -> Parameters:
-    return {**of_session(tenant, session_id), "after": after, "limit": bounded(limit)}
+    return {**of_session(tenant, session_id), "after": after, "limit": clamp_limit(limit)}
 
 
 def _texts(connection: Connection, bound: str, order: str, parameters: Parameters) -> list[str]:

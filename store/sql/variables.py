@@ -6,7 +6,7 @@ import msgspec
 
 from store.interface.errors import VariablesFull
 from store.interface.global_writes import values_after
-from store.interface.pages import bounded
+from store.interface.pages import clamp_limit
 from store.interface.rows import UserHistoryRow, UserVariableRow, UserWriteRow, VariableRow
 from store.sql.connection import Connection
 
@@ -79,7 +79,7 @@ def user_history(
         _history_row(found, write) for found in in_turns for write in found.variables if write.scope == "global"
     ]
     rows.sort(key=_order)
-    return rows[offset : offset + bounded(limit)]
+    return rows[offset : offset + clamp_limit(limit)]
 
 
 def _history_row(found: _Writes, write: VariableRow) -> UserHistoryRow:

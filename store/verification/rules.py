@@ -32,7 +32,7 @@ class Rule(Struct, frozen=True):
     """Columns of `found` with which the fix finds the rows that violate the rule; none if it finds them itself."""
 
 
-def broken(cursor: Cursor, rule: Rule) -> list[Finding]:
+def find_violations(cursor: Cursor, rule: Rule) -> list[Finding]:
     """Return the violations of a rule, at most FOUND_MAX."""
     found = f"SELECT * FROM ({rule.found}) ORDER BY ALL LIMIT {FOUND_MAX}"  # noqa: S608
     select = f"""SELECT *, '{rule.code}' AS code, '{rule.table}' AS "table" FROM ({found})"""  # noqa: S608
@@ -56,7 +56,7 @@ def fix(connection: Connection, rule: Rule, tenant: str, user_id: str, keys: Seq
 _LATEST = "(SELECT tenant, session_id, max(turn) AS turn FROM turns GROUP BY ALL)"
 
 
-def _orphaned(table: str) -> Rule:
+def _orphan_rule(table: str) -> Rule:
     found = f"""SELECT tenant, session_id, count(*) || ' rows of a session that does not exist' AS what
         FROM {table} ANTI JOIN session_starts USING (tenant, session_id) GROUP BY ALL"""  # noqa: S608
     return Rule("row_orphaned", table, found)
@@ -76,7 +76,7 @@ def twice(code: str, table: str, columns: str, what: str, shown: str = "") -> Ru
     return Rule(code, table, found)
 
 
-def _shared(key: str) -> Rule:
+def _sharing_rule(key: str) -> Rule:
     found = f"""SELECT tenant, session_id, 'another session has the same {key.replace("_", " ")}' AS what
         FROM session_starts WHERE {key} IS NOT NULL
         QUALIFY count(DISTINCT session_id) OVER (PARTITION BY tenant, {key}) > 1"""  # noqa: S608
@@ -136,11 +136,11 @@ _VALUE_BEHIND = f"""SELECT now.tenant, now.user_id, arg_max(writes.session_id, w
 
 RULES = (
     twice("session_twice", "session_starts", "session_id", "'it has ' || count(*) || ' rows'", ", session_id"),
-    _shared("key"),
-    _shared("idempotency_key"),
-    _orphaned("turns"),
+    _sharing_rule("key"),
+    _sharing_rule("idempotency_key"),
+    _orphan_rule("turns"),
     *(
-        _orphaned(owned.table)
+        _orphan_rule(owned.table)
         for owned in OWNED
         if owned.by_session and owned.table not in _EXEMPT and not owned.table.startswith("memory_")
     ),

@@ -17,7 +17,7 @@ class VerificationRepository(Repository):
     session_count = reads(with_cursor(session_parts.session_count))
     sessions_after = reads(with_cursor(session_parts.sessions_after))
     parts = reads(with_cursor(session_parts.read_parts))
-    broken = reads(with_cursor(rules.broken))
+    broken = reads(with_cursor(rules.find_violations))
     texts_after = reads(texts_after)
 
     fix = writes(_fix)

@@ -26,7 +26,7 @@ from scripts.parse.read_script import Source, read_script
 from store.analytics.delta import write_delta
 from store.analytics.file import Place
 from store.analytics.outlines import OUTLINES
-from store.analytics.query import QueryLimits, Table, answer, enclosed
+from store.analytics.query import QueryLimits, Table, answer, connect_enclosed
 from store.analytics.refresh import Masking, refresh
 from store.analytics.reporting import report_named, statement
 from store.duckdb.database import Database
@@ -57,7 +57,7 @@ def brought(store: Path, folder: Path) -> Path:
     place = Place(folder / "full.duckdb")
     while True:
         with tempfile.TemporaryDirectory(dir=folder) as name, database.cursor() as cursor:
-            delta = write_delta(cursor, TENANT, Path(name), place.known(), units=False)
+            delta = write_delta(cursor, TENANT, Path(name), place.read_known(), units=False)
             scripts = {}
             for digest in delta.digests:
                 (found,) = cursor.execute("SELECT text, files FROM script_texts WHERE digest = ?", [digest]).fetchall()
@@ -110,8 +110,8 @@ def main() -> None:
         file = brought(simulated(folder / "record"), folder)
         about = facts(file)
         lite = connected(file, folder / "lite.db")
-        print(f"opening the file, before each question: {timed(lambda: enclosed(file, LIMITS).close()):.0f} ms")
-        compare(enclosed(file, LIMITS), lite, about)
+        print(f"opening the file, before each question: {timed(lambda: connect_enclosed(file, LIMITS).close()):.0f} ms")
+        compare(connect_enclosed(file, LIMITS), lite, about)
         lite.close()
 
 

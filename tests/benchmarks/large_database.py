@@ -17,7 +17,7 @@ from measured_server import server
 
 from store.copy_database import TABLES
 from store.duckdb.database import Database
-from store.duckdb.database_file import attach, quoted
+from store.duckdb.database_file import attach, quote
 from store.duckdb.statements import Cursor
 from store.interface.private_files import FILE_NAME
 from store.postgres.engine import PostgresEngine
@@ -130,7 +130,7 @@ def fill(folder: Path, sessions: int) -> int:
         template = _converse(Path(name))
         Database.open(folder).close()
         with closing(attach(folder / FILE_NAME, read_only=False)) as connection:
-            connection.execute(f"ATTACH {quoted(template)} AS template (READ_ONLY)")
+            connection.execute(f"ATTACH {quote(template)} AS template (READ_ONLY)")
             for table in ("scripts", "script_texts"):
                 connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM template.{table}")
             return _multiply(connection, sessions)
@@ -215,7 +215,7 @@ def _copy_table(
     values = ", ".join(arrays.get(name, name) for name in columns)
     for first in range(0, _count(source, table), _CHUNK):
         rows = f"SELECT {values} FROM {table} WHERE rowid >= {first} AND rowid < {first + _CHUNK}"
-        source.execute(f"COPY ({rows}) TO {quoted(path)} (FORMAT csv, HEADER false)")
+        source.execute(f"COPY ({rows}) TO {quote(path)} (FORMAT csv, HEADER false)")
         with (
             path.open("rb") as written,
             target.cursor() as cursor,

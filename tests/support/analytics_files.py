@@ -40,7 +40,7 @@ def refresh_all(
 
 def one(cursor: Cursor, place: Place, *, is_masked: bool, turns_max: int) -> Delta:
     with tempfile.TemporaryDirectory() as folder:
-        delta = write_delta(cursor, "default", Path(folder), place.known(), units=True, turns_max=turns_max)
+        delta = write_delta(cursor, "default", Path(folder), place.read_known(), units=True, turns_max=turns_max)
         outlines = outline_of((digest, _script(cursor, digest)) for digest in delta.digests)
         (Path(folder) / OUTLINES).write_bytes(msgspec.json.encode(outlines))
         return refresh(place, Path(folder), Masking(is_masked, SALT))

@@ -64,7 +64,7 @@ def database_file(folder: Path) -> Path:
     copy = folder / f"rows-{uuid4().hex}"
     with closing(PostgresEngine.open(url_of(folder), read_only=True, read_timeout_s=READ_TIMEOUT_S)) as engine:
         mirror = PostgresMirror(engine, copy)
-        with closing(mirror), mirror.opened(ALL):
+        with closing(mirror), mirror.open(ALL):
             return copy / MIRROR_FOLDER / FILE_NAME
 
 

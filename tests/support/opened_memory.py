@@ -28,8 +28,8 @@ class OpenedMemory:
 
     async def get(self, unit_id: str, owner: tuple[str, str] = OWNER) -> MemoryUnit | None:
         """Return a unit, or None if there is none with this id."""
-        async with self.memory_system.cache.locked(*owner) as loaded:
-            return loaded.shown(unit_id)
+        async with self.memory_system.cache.lock(*owner) as loaded:
+            return loaded.visible_unit(unit_id)
 
     async def wait_idle(self) -> None:
         """Wait until there is nothing more to do."""

@@ -14,7 +14,7 @@ from runtime.models.cassette_file import ScriptedReply
 from runtime.models.offline_model import OfflineModel
 from runtime.models.recorded_models import ScriptedModel
 from runtime.state.events import Message, Warned
-from runtime.state.inputs import Chosen, Input, Intervention, Reply, Start, TimerDue
+from runtime.state.inputs import ChoiceInput, Input, Intervention, Reply, Start, TimerDue
 from runtime.state.limits import Limits
 from runtime.state.ports import Memory, Meter, Model, OnDelta
 from runtime.state.program import Program
@@ -86,7 +86,7 @@ class Session:
 
     async def choose(self, key: str) -> "Session":
         """Run a turn for a choice of the user."""
-        await self.turn(Chosen(key))
+        await self.turn(ChoiceInput(key))
         return self
 
     @property

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
-from scripts.expressions.expressions import Rendered
+from scripts.expressions.expressions import Evaluation
 from scripts.model.actions import Action
 from scripts.model.script import Script
 from scripts.parse.read_script import Reading
@@ -17,5 +17,5 @@ ReadValid: TypeAlias = Callable[..., Script]
 FirstAction: TypeAlias = Callable[..., Action]
 """Return the first action of a script with these actions."""
 
-Evaluate: TypeAlias = Callable[..., Rendered]
+Evaluate: TypeAlias = Callable[..., Evaluation]
 """Evaluate an expression or a template; its names are keyword arguments."""

@@ -95,9 +95,9 @@ class Dashboards(Struct, frozen=True):
         """
         ends_at = asyncio.get_running_loop().time() + PAGE_S
         parts = [await self._part(row.tenant, tile, ends_at, language, masked=masked) for tile in row.tiles]
-        return _page(row.name, await self._drawn(parts), self.clock(), language)
+        return _page(row.name, await self._with_charts(parts), self.clock(), language)
 
-    async def _drawn(self, parts: Sequence[_Part]) -> list[_Part]:
+    async def _with_charts(self, parts: Sequence[_Part]) -> list[_Part]:
         """Return the tiles with the pictures of their charts, which one process draws."""
         charts = [part.chart for part in parts if part.chart]
         try:
@@ -142,13 +142,13 @@ class Dashboards(Struct, frozen=True):
     async def _part(self, tenant: str, tile: TileRow, ends_at: float, language: Language, *, masked: bool) -> _Part:
         """Compute a tile, unless the time of the page is over."""
         if asyncio.get_running_loop().time() > ends_at:
-            return _failed(tile, report_texts(language)["page"]["late"].format(seconds=PAGE_S))
+            return _problem_part(tile, report_texts(language)["page"]["late"].format(seconds=PAGE_S))
         try:
             title, about, sql = await self._definition(tenant, tile, language)
             answer = await self._run(tenant, tile, sql, language, masked=masked)
             document = msgspec.json.decode(answer.content)
         except (ApiError, QueryRefused, QueryStopped, ReportRefused) as error:
-            return _failed(tile, str(error))
+            return _problem_part(tile, str(error))
         words = chart_words(language) if tile.report is not None else {}
         return _Part(
             title=title,
@@ -187,7 +187,7 @@ def dashboard_view(row: DashboardRow) -> DashboardView:
     return msgspec.convert(row, DashboardView, from_attributes=True)
 
 
-def _failed(tile: TileRow, problem: str) -> _Part:
+def _problem_part(tile: TileRow, problem: str) -> _Part:
     return _Part(title=tile.title or tile.report or "", is_wide=tile.is_wide, problem=problem)
 
 

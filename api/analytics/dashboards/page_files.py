@@ -67,7 +67,7 @@ class DashboardFiles:
             folder = self._folder_of(tenant) if dashboard_id is None else self._folder_of(tenant, dashboard_id)
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
-    def written(self, tenant: str, dashboard_id: str) -> list[DashboardFile]:
+    def list_files(self, tenant: str, dashboard_id: str) -> list[DashboardFile]:
         """Return the files of a dashboard, the newest first."""
         return [
             DashboardFile(file_name=path.name, written_at=read_file_time(path.stem), bytes=path.stat().st_size)

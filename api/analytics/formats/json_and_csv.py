@@ -17,7 +17,7 @@ def as_json(table: Table) -> bytes:
     numbers of any size; nan and inf are null. The values of a JSON column are embedded, not encoded as text.
     """
     columns = [
-        (_ENCODER.encode(name) + b": ", _stands if column.type == "JSON" else encoded)
+        (_ENCODER.encode(name) + b": ", _stands if column.type == "JSON" else encode)
         for name, column in zip(table.names(), table.columns, strict=True)
     ]
     rows = (
@@ -27,28 +27,28 @@ def as_json(table: Table) -> bytes:
     return b"[\n" + b",\n".join(rows) + b"\n]\n" if table.rows else b"[]\n"
 
 
-def encoded(value: Any) -> bytes:
+def encode(value: Any) -> bytes:
     """Encode a value of any DuckDB type as JSON."""
-    return _ENCODER.encode(_keyed(value))
+    return _ENCODER.encode(_with_text_keys(value))
 
 
 def _stands(value: str | None) -> bytes:
     return b"null" if value is None else value.encode()
 
 
-def _keyed(value: Any) -> Any:
+def _with_text_keys(value: Any) -> Any:
     """Convert the keys of maps to texts, as JSON objects require."""
     match value:
         case dict():
-            return {key if isinstance(key, str) else _key(key): _keyed(part) for key, part in value.items()}
+            return {key if isinstance(key, str) else _key(key): _with_text_keys(part) for key, part in value.items()}
         case list() | tuple():
-            return [_keyed(part) for part in value]
+            return [_with_text_keys(part) for part in value]
         case _:
             return value
 
 
 def _key(key: Any) -> str:
-    text = encoded(key).decode()
+    text = encode(key).decode()
     return text[1:-1] if text.startswith('"') else text
 
 
@@ -76,7 +76,7 @@ def as_text(value: Any) -> str:
         case float():
             return repr(value)
         case _:
-            text = encoded(value).decode()
+            text = encode(value).decode()
             return text[1:-1] if text.startswith('"') else text  # a time, an id, bytes: nothing in them is escaped
 
 

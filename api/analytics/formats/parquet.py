@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from api.analytics.formats.json_and_csv import encoded
+from api.analytics.formats.json_and_csv import encode
 from store.analytics.query import Column, Table
 
 _LONG_MAX = 2**63
@@ -28,7 +28,7 @@ def as_parquet(table: Table) -> bytes:
         path = Path(folder) / "table.parquet"
         columns = [_column(column, [row[place] for row in table.rows]) for place, column in enumerate(table.columns)]
         parts = ", ".join(
-            f"unnest(${place}::{kind}[]::{_UUID.sub('VARCHAR', kind)}[]) AS {_quoted(name)}"
+            f"unnest(${place}::{kind}[]::{_UUID.sub('VARCHAR', kind)}[]) AS {_quote(name)}"
             for place, (name, (kind, _)) in enumerate(zip(table.names(), columns, strict=True), 1)
         )
         connection.execute(
@@ -47,7 +47,7 @@ def _connect() -> duckdb.DuckDBPyConnection:
 def _column(column: Column, values: list[Any]) -> tuple[str, list[Any]]:
     """Return the column's type in the file, and its values."""
     if "TUPLE(" in column.type:
-        return "JSON", [None if value is None else encoded(value).decode() for value in values]
+        return "JSON", [None if value is None else encode(value).decode() for value in values]
     if column.type in {"HUGEINT", "UHUGEINT"} and all(
         value is None or -_LONG_MAX <= value < _LONG_MAX for value in values
     ):
@@ -55,7 +55,7 @@ def _column(column: Column, values: list[Any]) -> tuple[str, list[Any]]:
     return column.type, values
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
-from api.analytics.formats.json_and_csv import encoded
+from api.analytics.formats.json_and_csv import encode
 
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 
@@ -39,7 +39,7 @@ def label(value: Any) -> str:
         case timedelta():
             return number_text(value.total_seconds(), "s")
         case _:
-            return encoded(value).decode().strip('"')
+            return encode(value).decode().strip('"')
 
 
 def duration_unit(largest: float) -> tuple[float, str]:

@@ -16,7 +16,7 @@ from api.cli.options import OUTPUT_FILE, in_json, with_settings
 from api.cli.output import errors, fail, failing, file_errors, print_json
 from api.cli.progress import progress_bar
 from api.settings import Settings
-from store.analytics.export_folder import Exported, ExportFolder, FolderRefused
+from store.analytics.export_folder import ExportFolder, ExportResult, FolderRefused
 from store.analytics.snapshots import OWN, StorageVersion
 from store.interface.errors import AnalyticsUnreadable
 
@@ -92,7 +92,7 @@ def export(settings: Settings, folder: Path, since: datetime | None, unmasked: b
     )
 
 
-def _export(settings: Settings, folder: Path, since: str | None, *, masked: bool) -> Exported:
+def _export(settings: Settings, folder: Path, since: str | None, *, masked: bool) -> ExportResult:
     """Download a snapshot into the folder, and update the folder from it."""
     with closing(ExportFolder(folder)) as target:
         snapshot = target.writing / "snapshot.duckdb"

@@ -28,7 +28,7 @@ from api.cli.output import console, errors, fail, failing, print_json, print_tab
 from api.schemas.analytics import ROWS_DEFAULT, ROWS_MAX, TIMEOUT_DEFAULT_S, TIMEOUT_MAX_S, Form
 from api.settings import Settings
 from store.analytics.file import DescribedTable, about, described_tables
-from store.analytics.query import QueryLimits, enclosed
+from store.analytics.query import QueryLimits, connect_enclosed
 from store.analytics.reporting import REPORTS, Parameter, Report, report_named, statement
 from store.interface.analyst_rows import Limit
 from store.interface.errors import ReportRefused, StoreError
@@ -195,7 +195,7 @@ def _ask(settings: Settings, request: AnalyticsRequest, result: ResultOptions) -
         document = run(_ask_api(settings, request, result))
     else:
         with failing(StoreError):
-            with closing(enclosed(result.snapshot, request.question.limits)) as connection:
+            with closing(connect_enclosed(result.snapshot, request.question.limits)) as connection:
                 about(connection)  # refuses a file that is no snapshot
             document = answer(request.question)
     print_answer(document, result.form, result.output, request.question.chart)

@@ -24,13 +24,13 @@ _CELL_MAX = 200  # characters shown of a cell; a file contains all
 def print_result(table: Table, chart: Chart | None = None) -> None:
     """Print the table; if standard output is not a terminal, separated by tabs with values as in CSV."""
     if sys.stdout.isatty():
-        console.print(shown(table, chart))
+        console.print(format_table(table, chart))
     else:
         names = [column.name for column in table.columns]
         print_table(names, ([as_text(value) for value in row] for row in table.rows))
 
 
-def shown(table: Table, chart: Chart | None) -> Shown:
+def format_table(table: Table, chart: Chart | None) -> Shown:
     """Return the table for a terminal, with a column of bars for the measure of the chart."""
     units = _units(table, chart)
     measure = next(iter(units), None)

@@ -17,7 +17,7 @@ from api.cli.output import errors, fail, file_errors, print_json, printable
 from api.cli.progress import progress_bar
 from api.memory.transfers.memory_document import FORM_OF_SUFFIX, MEDIA_TYPES, Form
 from api.settings import Settings
-from scripts.expressions.values import counted
+from scripts.expressions.values import count_text
 
 _FILE = click.argument("file", type=OUTPUT_FILE)
 
@@ -79,7 +79,7 @@ def _form_of(file: Path) -> Form:
 
 
 def _print_result(found: Any, dry_run: bool) -> None:
-    counts = f"{counted(found['units'], 'unit')} in {counted(found['groups'], 'group')}"
+    counts = f"{count_text(found['units'], 'unit')} in {count_text(found['groups'], 'group')}"
     errors.print(f"{counts} {'can be ' * dry_run}imported, {found['vectors']:,} with a vector")
     if found["leftOut"]:
         errors.print("the summary of the whole memory was not imported: there already is one")

@@ -9,12 +9,12 @@ import click
 
 from api.cli.backend import Backend, backend
 from api.cli.memory.options import UNIT_COLUMNS, minute, of_user, read, unit_row
-from api.cli.options import in_json, paged, shown_by, skip_confirmation, with_settings
+from api.cli.options import in_json, json_option, page_options, skip_confirmation, with_settings
 from api.cli.output import confirm, console, errors, fail, print_json, print_page, print_rows, printable
 from api.cli.progress import progress_bar
 from api.ids import in_path
 from api.settings import Settings
-from scripts.expressions.values import counted
+from scripts.expressions.values import count_text
 
 JOB_COLUMNS = ("jobId", "userId", "kind", "status", "done", "total", "createdAt", "error")
 JOBS = "/api/memory/jobs"
@@ -83,11 +83,11 @@ async def forget(
             print_json(found)
             return
         print_rows(UNIT_COLUMNS, map(unit_row, found["units"]))
-        errors.print(f"{counted(found['total'], 'unit')} would be removed")
+        errors.print(f"{count_text(found['total'], 'unit')} would be removed")
         return
     confirm(f"Permanently remove {share:.0%} of the removable units from {user_id!r}'s memory?", yes=yes)
     job = await _run_job(settings, "forget", body, "removing")
-    _print_result(job, as_json, f"{counted(job['done'], 'unit')} removed")
+    _print_result(job, as_json, f"{count_text(job['done'], 'unit')} removed")
 
 
 @click.command(epilog="Example: cuebook memory reembed --user ana --embedder sentence-transformers:all-MiniLM-L6-v2")
@@ -102,7 +102,7 @@ async def reembed(settings: Settings, user_id: str, as_json: bool) -> None:
     interrupted, the next run continues.
     """
     job = await _run_job(settings, "embed", {"userId": user_id}, "embedding")
-    _print_result(job, as_json, f"{counted(job['done'], 'unit')} embedded")
+    _print_result(job, as_json, f"{count_text(job['done'], 'unit')} embedded")
 
 
 async def _run_job(settings: Settings, kind: str, body: Mapping[str, object], doing: str) -> Any:
@@ -121,8 +121,8 @@ def _print_result(job: Any, as_json: bool, done: str) -> None:
 
 @click.command(epilog="Example: cuebook memory jobs --user ana")
 @click.option("--user", "userId", help="Only jobs on the memory of this user.")
-@paged("jobs")
-@shown_by(lambda page: print_page(page, JOB_COLUMNS, _job_row))
+@page_options("jobs")
+@json_option(lambda page: print_page(page, JOB_COLUMNS, _job_row))
 @with_settings("data")
 async def jobs(settings: Settings, **query: Any) -> Any:
     """List requested jobs on memories, newest first, with their progress."""
@@ -151,7 +151,7 @@ def _print_status(found: Any) -> None:
 
 @click.command(epilog="Example: cuebook memory status --user ana")
 @of_user
-@shown_by(_print_status)
+@json_option(_print_status)
 @with_settings("data", "embedder")
 async def status(settings: Settings, user_id: str) -> Any:
     """Show the state of a memory: its units, vectors and jobs, and the maintenance it needs."""

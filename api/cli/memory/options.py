@@ -52,7 +52,7 @@ def unit_row(unit: Any) -> dict[str, Any]:
         "time": minute(unit["creationTime"]),
         "visits": unit["visitCount"],
         "pinned": "yes" if unit["neverDelete"] else "",
-        "text": shortened(unit["content"]),
+        "text": shorten_line(unit["content"]),
     }
 
 
@@ -61,7 +61,7 @@ def minute(time: str) -> str:
     return re.sub(r"T(\d\d:\d\d).*", r" \1", time)
 
 
-def shortened(text: str) -> str:
+def shorten_line(text: str) -> str:
     """Return the first TEXT_CHARS characters of a text, on one line."""
     line = " ".join(text.split())
     return line if len(line) <= TEXT_CHARS else line[: TEXT_CHARS - 1] + "…"

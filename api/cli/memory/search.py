@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from api.cli.backend import backend
-from api.cli.memory.options import filter_of, minute, of_user, shortened, time_of
+from api.cli.memory.options import filter_of, minute, of_user, shorten_line, time_of
 from api.cli.options import in_json, with_settings
 from api.cli.output import console, errors, fail, print_json, print_table, printable
 from api.settings import Settings
@@ -102,10 +102,10 @@ def _print(chains: Any, *, explain: bool) -> None:
     if explain:
         _explain(chains)
     else:
-        print_table(COLUMNS, [_line(number, unit) for number, unit in _numbered(chains)])
+        print_table(COLUMNS, [_line(number, unit) for number, unit in _units_of_chains(chains)])
 
 
-def _numbered(chains: list[Any]) -> list[tuple[str, Any]]:
+def _units_of_chains(chains: list[Any]) -> list[tuple[str, Any]]:
     """Return every unit with the number of its chain and the name of its external memory, if any."""
     return [
         (f"{number} {chain['external'] or ''}".rstrip(), unit)
@@ -116,14 +116,14 @@ def _numbered(chains: list[Any]) -> list[tuple[str, Any]]:
 
 def _line(number: str, unit: Any) -> list[Any]:
     score = f"{unit['score']:.3f}" if unit["isHit"] else ""
-    return [number, score, unit["unitId"], minute(unit["creationTime"]), unit["source"], shortened(unit["content"])]
+    return [number, score, unit["unitId"], minute(unit["creationTime"]), unit["source"], shorten_line(unit["content"])]
 
 
 def _explain(chains: list[Any]) -> None:
     """Print each chain with the signals for and against its hits."""
-    for number, unit in _numbered(chains):
+    for number, unit in _units_of_chains(chains):
         time, source = printable(minute(unit["creationTime"])), printable(unit["source"])
-        place = f"[dim]{time}[/] {source}: {printable(shortened(unit['content']))}"
+        place = f"[dim]{time}[/] {source}: {printable(shorten_line(unit['content']))}"
         if not unit["isHit"]:
             console.print(f"{printable(number):>3}  neighbour  {place}")
             continue

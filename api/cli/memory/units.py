@@ -9,12 +9,12 @@ import click
 from api.cli.backend import backend, send_each
 from api.cli.memory.maintenance import wait_for_vectors
 from api.cli.memory.options import GROUPS, UNIT_COLUMNS, UNITS, filter_of, minute, of_user, read, time_of, unit_row
-from api.cli.options import in_json, paged, shown_by, skip_confirmation, value_of, with_settings
+from api.cli.options import in_json, json_option, page_options, skip_confirmation, value_of, with_settings
 from api.cli.output import confirm, console, errors, fail, json_text, print_json, print_page, printable
 from api.ids import in_path
 from api.schemas.memory import COLLECTION, UNITS_MAX
 from api.settings import Settings
-from scripts.expressions.values import counted
+from scripts.expressions.values import count_text
 
 GROUP_COLUMNS = ("groupId", "kind", "createdAt", "units", "summaries", "context", "shortTerm")
 
@@ -73,7 +73,7 @@ async def add(
     else:
         for unit in added:
             click.echo(unit["unitId"])
-    errors.print(f"{counted(len(added), 'unit')} in {printable(group)} of {printable(user_id)}'s memory")
+    errors.print(f"{count_text(len(added), 'unit')} in {printable(group)} of {printable(user_id)}'s memory")
 
 
 def _texts(arguments: Sequence[str]) -> Iterator[str]:
@@ -94,8 +94,8 @@ def _texts(arguments: Sequence[str]) -> Iterator[str]:
     "--rank", type=click.IntRange(0, 2), help="0: messages and notes, 1: summaries of groups, 2: of the memory."
 )
 @click.option("--filter", "filters", metavar="JSON", help="Only units that match this filter.")
-@paged("units")
-@shown_by(lambda page: print_page(page, UNIT_COLUMNS, unit_row))
+@page_options("units")
+@json_option(lambda page: print_page(page, UNIT_COLUMNS, unit_row))
 @with_settings("data")
 async def list_units(settings: Settings, user_id: str, filters: str | None, **query: Any) -> Any:
     """List the units of a memory, oldest first."""
@@ -113,7 +113,7 @@ def _print_unit(unit: Any) -> None:
 @click.command(epilog="Example: cuebook memory show --user ana 7109d623-8314-4cc4-b6a2-11c8d5b88e58:3")
 @click.argument("unit_id", metavar="UNIT")
 @of_user
-@shown_by(_print_unit)
+@json_option(_print_unit)
 @with_settings("data")
 async def show(settings: Settings, unit_id: str, user_id: str) -> Any:
     """Show one unit: its text, position, links and metadata."""
@@ -144,7 +144,7 @@ async def remove(settings: Settings, ids: tuple[str, ...], user_id: str, of_grou
 
     Messages stay in their sessions; `cuebook sessions delete` and `cuebook users erase` remove those too.
     """
-    what = counted(len(ids), "group" if of_groups else "unit")
+    what = count_text(len(ids), "group" if of_groups else "unit")
     confirm(f"Permanently remove {what} from {user_id!r}'s memory?", yes=yes)
     folder = GROUPS if of_groups else UNITS
     await send_each(settings, "DELETE", folder, ids, None, "removed", userId=user_id)
@@ -155,8 +155,8 @@ async def remove(settings: Settings, ids: tuple[str, ...], user_id: str, of_grou
 
 @click.command(epilog="Example: cuebook memory groups --user ana")
 @of_user
-@paged("groups")
-@shown_by(lambda page: print_page(page, GROUP_COLUMNS, _group_row))
+@page_options("groups")
+@json_option(lambda page: print_page(page, GROUP_COLUMNS, _group_row))
 @with_settings("data")
 async def groups(settings: Settings, user_id: str, limit: int, cursor: str | None) -> Any:
     """List the sessions and collections of a memory, oldest first, with the number of units in each."""
@@ -178,4 +178,4 @@ async def restore(settings: Settings, group: str, user_id: str, source: str) -> 
     async with backend(settings, writing=True) as api:
         body = {"userId": user_id, "source": source}
         count = (await api.send("POST", f"{GROUPS}/{in_path(group)}/restore", body))["shortTerm"]
-    errors.print(f"{printable(group)} has {counted(count, 'unit')} in its short-term memory")
+    errors.print(f"{printable(group)} has {count_text(count, 'unit')} in its short-term memory")

@@ -22,7 +22,7 @@ from api.console.serve import (
     PageFile,
     file_response,
     find_file,
-    framed_by,
+    frame_header,
     not_built,
 )
 from api.errors import ApiError
@@ -41,7 +41,7 @@ async def console(request: ApiRequest) -> Response[bytes] | Response[str]:
 async def chat_page(request: ApiRequest) -> Response[bytes] | Response[str]:
     """Return the page for participants; it reads the link from its address."""
     response = await _page(request, CHAT)
-    response.headers.update(framed_by(request.services.settings.cors_origins))
+    response.headers.update(frame_header(request.services.settings.cors_origins))
     return response
 
 

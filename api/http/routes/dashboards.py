@@ -143,7 +143,7 @@ async def list_dashboard_files(
 ) -> DashboardFileList:
     """Return a page of the files that were written by the schedule, the newest first."""
     await request.services.dashboards.get(request.tenant, dashboard_id)
-    files = await asyncio.to_thread(request.services.dashboard_files.written, request.tenant, dashboard_id)
+    files = await asyncio.to_thread(request.services.dashboard_files.list_files, request.tenant, dashboard_id)
     return page_of(DashboardFileList, files, limit, cursor)
 
 

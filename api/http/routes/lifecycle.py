@@ -27,7 +27,7 @@ from api.http.request import (
     respond_at,
     turn_of,
 )
-from api.privacy.mask import hidden_of
+from api.privacy.mask import find_hidden_values
 from api.privacy.masked_rows import mask_message, mask_wait
 from api.schemas.lifecycle import (
     CompressionView,
@@ -187,7 +187,7 @@ async def compress_session(
     Without a language model the summary is an extract. If the summary fails, the request fails and nothing changes.
     """
     answer = await _intervene(change, compression(change.request.services.store, data or NewCompression()))
-    return _changed(CompressionView, answer, change.events, **summary_fields(answer))
+    return _change_response(CompressionView, answer, change.events, **summary_fields(answer))
 
 
 @post(
@@ -227,7 +227,7 @@ async def fire_timer(change: NamedDependency[Change], data: JSONBody[FiredTimer]
     """Fires one timer of the session now, also before it is due. It is a turn like any other."""
     timers, due = change.request.services.session_timers, TimerDue(data.timer_id)
     answer = await timers.fire(change.request.tenant, change.session_id, due, change.preconditions)
-    return _changed(SessionChange, answer, change.events)
+    return _change_response(SessionChange, answer, change.events)
 
 
 @post("/sessions/{sessionId:str}/timers/arm", status_code=200, summary="Arm the timers of a session")
@@ -250,10 +250,10 @@ async def _intervene(change: Change, planned: PlannedIntervention) -> TurnResult
 
 
 async def _apply(change: Change, planned: PlannedIntervention) -> Response[SessionChange]:
-    return _changed(SessionChange, await _intervene(change, planned), change.events)
+    return _change_response(SessionChange, await _intervene(change, planned), change.events)
 
 
-def _changed(kind: type[C], answer: TurnResult, events: bool, **others: Any) -> Response[C]:
+def _change_response(kind: type[C], answer: TurnResult, events: bool, **others: Any) -> Response[C]:
     state, row = answer.state, answer.row
     body = kind.of(
         snapshot(answer.program, state, state.execution_status, None),
@@ -294,7 +294,7 @@ async def _answer(request: ApiRequest, outcome: MigrationOutcome) -> Response[Mi
     said = replies(outcome.row) if outcome.row is not None else []
     why, wait = list(outcome.why), wait_view(outcome.state.wait) if waits else None
     if masks(request.principal, None) and "app" not in request.principal.roles:
-        hidden = await hidden_of(request.services.store, request.services.catalog, outcome.session)
+        hidden = await find_hidden_values(request.services.store, request.services.catalog, outcome.session)
         why, said = [hidden.mask.text(each) for each in why], [mask_message(hidden, each) for each in said]
         wait = mask_wait(hidden, wait) if wait is not None else None
     view = MigrationView.of(

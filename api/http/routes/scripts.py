@@ -70,7 +70,7 @@ Strict = Annotated[bool, query("strict", "Older and unknown keys are errors.")]
 @post("/scripts", status_code=201, summary="Save a script", response_headers=[_LOCATION], responses=_SAVE_RESPONSES)
 async def create_script(data: JSONBody[NewScript], request: ApiRequest) -> Response[ScriptView]:
     """Store a script in the current format; older keys are errors."""
-    return _saved(await request.services.catalog.save(request.tenant, data, "strict"))
+    return _script_response(await request.services.catalog.save(request.tenant, data, "strict"))
 
 
 @post(
@@ -82,7 +82,7 @@ async def create_script(data: JSONBody[NewScript], request: ApiRequest) -> Respo
 )
 async def import_script(request: ApiRequest, data: JSONBody[NewScript], strict: Strict = False) -> Response[ScriptView]:
     """Store a script; older keys are translated, and the response contains the warnings."""
-    return _saved(await request.services.catalog.save(request.tenant, data, "strict" if strict else "compat"))
+    return _script_response(await request.services.catalog.save(request.tenant, data, "strict" if strict else "compat"))
 
 
 @get("/scripts", summary="List scripts")
@@ -151,7 +151,7 @@ def _validation(reading: Reading) -> Validation:
     return Validation(valid=reading.script is not None, diagnostics=problem_views(reading.problems, reading.source))
 
 
-def _saved(saved: SavedScript) -> Response[ScriptView]:
+def _script_response(saved: SavedScript) -> Response[ScriptView]:
     body = view(saved.row, saved.reading)
     location = f"/api/scripts/{saved.row.script_uuid}"
     return Response(body, status_code=201 if saved.new else 200, headers={"Location": location})

@@ -12,7 +12,7 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from api.auth.principal import user_for
 from api.errors import refusing_field, require_found
-from api.http.files import described_by
+from api.http.files import describing
 from api.http.request import (
     ETAG,
     ApiRequest,
@@ -222,7 +222,7 @@ def _describe_headers(operation: Operation) -> None:
     "/sessions/by-key",
     status_code=200,
     summary="Get or create a session by key",
-    operation_class=described_by(_describe_headers),
+    operation_class=describing(_describe_headers),
     response_headers=[ETAG],
     responses=also(201, KeyedView, "The session was created."),
 )

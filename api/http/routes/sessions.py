@@ -35,7 +35,7 @@ from api.http.request import (
     wants_stream,
 )
 from api.http.turn_routes import STREAMED_EVENTS, answer_turn, turn_route
-from api.privacy.mask import hidden_of
+from api.privacy.mask import find_hidden_values
 from api.privacy.masked_rows import mask_call
 from api.schemas.calls import CallList, DebugInfo
 from api.schemas.sessions import EventList, MessageList, NewMessage, NewSession, SessionStart, SessionView, TurnAnswer
@@ -190,7 +190,7 @@ async def list_calls(
     page = await store.turns.calls(request.tenant, session_id, limit=limit, cursor=cursor)
     rows = page.rows
     if masks(request.principal, None):
-        hidden = await hidden_of(store, services.catalog, cached.session)
+        hidden = await find_hidden_values(store, services.catalog, cached.session)
         rows = await asyncio.to_thread(lambda: [mask_call(hidden, row) for row in page.rows])
     return CallList(data=[call_view(row, debug=debug) for row in rows], next_cursor=page.next)
 

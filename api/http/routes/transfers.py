@@ -31,14 +31,14 @@ KINDS: Mapping[str, Kind] = {
 """Descriptions of documents by media type."""
 
 
-def _described(media_type: str) -> Schema:
+def _schema_of(media_type: str) -> Schema:
     is_object = media_type == JSON or "yaml" in media_type
     return Schema(type=OpenAPIType.OBJECT if is_object else OpenAPIType.STRING)
 
 
-_EXPORTED = {each: _described(each) for each in MEDIA_TYPES}
+_EXPORTED = {each: _schema_of(each) for each in MEDIA_TYPES}
 _DOCUMENT = Schema(type=OpenAPIType.OBJECT, examples=EXAMPLES["session_document"])
-_IMPORTED = {each: _described(each) for each in KINDS} | {JSON: _DOCUMENT}
+_IMPORTED = {each: _schema_of(each) for each in KINDS} | {JSON: _DOCUMENT}
 
 
 @get(

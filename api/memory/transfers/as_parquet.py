@@ -219,7 +219,7 @@ def _texts(file: _ParquetFile, columns: Mapping[str, str], vector: str | None, n
             "last_visit": number,
             "trust": "foreign",
             "valid_from": created_at,
-            "vector": _normalised(floats, place),
+            "vector": _normalise(floats, place),
         }
         yield place, parse_unit(part, place)
 
@@ -236,7 +236,7 @@ def _select_columns(file: _ParquetFile) -> dict[str, str]:
     return found
 
 
-def _normalised(vector: Any, place: str) -> bytes | None:
+def _normalise(vector: Any, place: str) -> bytes | None:
     """Scale a fetched list of floats to length 1; empty if it is all zeros, None for null. Raises DocumentInvalid."""
     if vector is np.ma.masked:
         return None

@@ -32,7 +32,7 @@ from api.memory.transfers.memory_document import (
     may_contain,
 )
 from api.schemas.memory_work import MemoryImportView
-from scripts.expressions.values import ValueRefused, bounded
+from scripts.expressions.values import ValueRefused, to_value
 from store.interface.errors import MemoryMoved, StoreBusy
 from store.interface.memory_filters import parse
 from store.interface.memory_rows import GroupRow, MemoryChange, OwnerRow, UnitRow, VectorRows
@@ -109,15 +109,15 @@ async def import_content(memory: MemoryRepository, target: ImportTarget, content
 
 def _read(path: Path, form: Form, now: datetime) -> Content:
     try:
-        with opened(path, form, now) as source:
-            return checked(source)
+        with open_source(path, form, now) as source:
+            return read_content(source)
     except UnicodeDecodeError as error:
         raise DocumentInvalid(f"the file contains text that is not UTF-8: {error}") from error
     except RecursionError as error:
         raise DocumentInvalid("the file contains values that are nested too deeply") from error
 
 
-def opened(path: Path, form: Form, now: datetime) -> AbstractContextManager[MemorySource]:
+def open_source(path: Path, form: Form, now: datetime) -> AbstractContextManager[MemorySource]:
     """Open a file for reading; units of MemForest without a time get `now`. Raises DocumentInvalid."""
     match form:
         case "json":
@@ -229,7 +229,7 @@ async def _plan(memory: MemoryRepository, target: ImportTarget, content: Content
 # -- validation -------------------------------------------------------------------------------------------------------
 
 
-def checked(source: MemorySource) -> Content:
+def read_content(source: MemorySource) -> Content:
     """Read and validate a file. Raises DocumentInvalid for inconsistent content, and for more than can be read."""
     groups = {group.group_id for group in source.header.groups}
     if len(groups) < len(source.header.groups):
@@ -270,7 +270,7 @@ def _require_consistent(unit: UnitPart, place: str, groups: set[str], memory_id:
     if (unit.rank == 0) != (unit.level == 0):
         raise DocumentInvalid(f"{place}: level {unit.level} does not fit rank {unit.rank}; only rank 0 has level 0")
     try:
-        bounded(unit.metadata)  # metadata that is nested too deeply could be stored, but not be read again
+        to_value(unit.metadata)  # metadata that is nested too deeply could be stored, but not be read again
     except ValueRefused as error:
         raise DocumentInvalid(f"{place}: metadata: {error}") from error
     for name in ("creation_time", "end_time", "valid_from", "valid_to"):

@@ -129,7 +129,7 @@ class CaseFile(Struct, frozen=True):
     cases: tuple[Case, ...]
 
 
-class Prepared(Struct, frozen=True):
+class PreparedScript(Struct, frozen=True):
     """A script without errors, ready to run."""
 
     path: Path
@@ -142,7 +142,7 @@ class FoundCase(Struct, frozen=True):
 
     file: str
     case: Case
-    script: Prepared
+    script: PreparedScript
     model: Model
     now: datetime
     tree: Tree

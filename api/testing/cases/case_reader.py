@@ -17,7 +17,7 @@ from api.testing.cases.case_model import (
     CaseTurn,
     FoundCase,
     Keys,
-    Prepared,
+    PreparedScript,
     key_place,
     place,
 )
@@ -57,7 +57,7 @@ def case_files(path: Path) -> list[Path]:
 
 
 def read_cases(
-    path: Path, scripts: dict[Path, Prepared | Reading], *, recording: bool = False, read: ReadText = file_text
+    path: Path, scripts: dict[Path, PreparedScript | Reading], *, recording: bool = False, read: ReadText = file_text
 ) -> CaseReading:
     """Return the cases of a file, none if it has an error; `scripts` caches the scripts read so far.
 
@@ -69,29 +69,29 @@ def read_cases(
     except FileUnreadable as error:
         problems.add("FILE_UNREADABLE", str(error).removeprefix(f"{path}: "))
         return CaseReading(str(path), (), problems.sorted(), files=frozenset({path.resolve()}))
-    written = _written(text, problems)
+    written = _read_file(text, problems)
     cases: tuple[FoundCase, ...] = ()
     if written is not None and not problems.fatal:
         script = prepare(beside(path, written.file.script), scripts, read)
-        cases = tuple(_found(str(path), written, script, partial(beside, path), recording=recording))
+        cases = tuple(_find_cases(str(path), written, script, partial(beside, path), recording=recording))
     files = _depends_on(path, written.file if written is not None else None, scripts)
     return CaseReading(str(path), () if problems.fatal else cases, problems.sorted(), text, files)
 
 
-def read_case_text(name: str, text: str, script: Prepared) -> CaseReading:
+def read_case_text(name: str, text: str, script: PreparedScript) -> CaseReading:
     """Return the cases of a text for a script that is at hand, whichever script it names; none if it has an error.
 
     Its cases cannot name files of replies.
     """
     problems = Problems(name)
-    written = _written(text, problems)
+    written = _read_file(text, problems)
     cases: tuple[FoundCase, ...] = ()
     if written is not None and not problems.fatal:
-        cases = tuple(_found(name, written, script, None, recording=False))
+        cases = tuple(_find_cases(name, written, script, None, recording=False))
     return CaseReading(name, () if problems.fatal else cases, problems.sorted(), text)
 
 
-class _Written(Struct, frozen=True):
+class _CaseFile(Struct, frozen=True):
     """A case file as it is written."""
 
     tree: Tree
@@ -99,38 +99,40 @@ class _Written(Struct, frozen=True):
     reader: Reader
 
 
-def _written(text: str, problems: Problems) -> _Written | None:
+def _read_file(text: str, problems: Problems) -> _CaseFile | None:
     tree = read_tree(text, problems)
     reader = Reader(problems, lenient=False)
     file = reader.read(tree, CaseFile) if tree is not None else None
-    return None if tree is None or file is None else _Written(tree, file, reader)
+    return None if tree is None or file is None else _CaseFile(tree, file, reader)
 
 
-def _depends_on(path: Path, file: CaseFile | None, scripts: dict[Path, Prepared | Reading]) -> frozenset[Path]:
+def _depends_on(path: Path, file: CaseFile | None, scripts: dict[Path, PreparedScript | Reading]) -> frozenset[Path]:
     """Return the case file, its script with include files, and its files of replies."""
     found = [path]
     if file is not None:
         script = beside(path, file.script)
         read = scripts.get(script.resolve())
-        reading = read.reading if isinstance(read, Prepared) else read
+        reading = read.reading if isinstance(read, PreparedScript) else read
         found += [script, *(script.parent / name for name in (reading.source.side_files if reading else ()))]
         found += [beside(path, case.model) for case in file.cases if case.model is not None]
     return frozenset(each.resolve() for each in found)
 
 
-def prepare(path: Path, scripts: dict[Path, Prepared | Reading], read: ReadText = file_text) -> Prepared | Reading:
+def prepare(
+    path: Path, scripts: dict[Path, PreparedScript | Reading], read: ReadText = file_text
+) -> PreparedScript | Reading:
     """Return a script that is ready to run, or its reading if it has errors."""
     key = path.resolve()
     if key not in scripts:
         reading = read_path(path, read=read)
-        scripts[key] = reading if reading.script is None else Prepared(path, reading, Program(reading.script))
+        scripts[key] = reading if reading.script is None else PreparedScript(path, reading, Program(reading.script))
     return scripts[key]
 
 
-def _found(
+def _find_cases(
     name: str,
-    from_file: _Written,
-    script: Prepared | Reading,
+    from_file: _CaseFile,
+    script: PreparedScript | Reading,
     path_of: Callable[[str], Path] | None,
     *,
     recording: bool,

@@ -9,12 +9,12 @@ from msgspec.structs import asdict
 
 from api.catalog.script_views import problem_views
 from api.testing.cases import detector_examples
-from api.testing.cases.case_model import Prepared
+from api.testing.cases.case_model import PreparedScript
 from api.testing.cases.case_run import CaseFailure, CaseResult
 from api.testing.cases.coverage import KINDS, Coverage
 from api.testing.cases.random_walk import RandomWalks, case_text
 from runtime.state.program import PlaceLost
-from scripts.expressions.values import Value, counted
+from scripts.expressions.values import Value, count_text
 from scripts.model.base import Location
 from scripts.model.diagnostics import Problem
 
@@ -30,7 +30,7 @@ class Report(Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
     results: tuple[CaseResult, ...] = ()
     walks: tuple[RandomWalks, ...] = ()
-    coverage: tuple[tuple[Prepared, Coverage], ...] | None = None
+    coverage: tuple[tuple[PreparedScript, Coverage], ...] | None = None
     examples: tuple[detector_examples.TestedExample, ...] = ()  # of detectors
 
     @property
@@ -57,20 +57,20 @@ def case_lines(report: Report) -> Iterator[Line]:
     passed = sum(result.passed for result in report.results)
     if report.results:
         failed = len(report.results) - passed
-        yield "bold", f"{counted(len(report.results), 'case')}: {passed} passed, {failed} failed"
+        yield "bold", f"{count_text(len(report.results), 'case')}: {passed} passed, {failed} failed"
     yield from detector_examples.lines(report.examples)
 
 
 def _failure_lines(failure: CaseFailure) -> Iterator[Line]:
     where = "at the end" if failure.turn is None else f"turn {failure.turn} ({_short(failure.input_text)})"
     yield "", f"  {failure.file}:{failure.line} {where}: {failure.what}"
-    yield "", f"    expected {_shown(failure.expected)}"
-    yield "", f"    got      {_shown(failure.got)}"
+    yield "", f"    expected {_format_value(failure.expected)}"
+    yield "", f"    got      {_format_value(failure.got)}"
     if isinstance(failure.expected, str) and str(failure.got).startswith(f"{failure.expected}, "):
         yield "", "    In [ ] a comma ends a text: put quotes around a text with a comma."
 
 
-def _shown(value: Value) -> str:
+def _format_value(value: Value) -> str:
     if value is None:
         return "nothing"
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
@@ -88,12 +88,12 @@ def walk_lines(report: Report) -> Iterator[Line]:
     for walks in report.walks:
         stopped = f" of {walks.requested:,} (time limit reached)" if walks.walked < walks.requested else ""
         ends = f"{walks.completed:,} completed, {walks.unfinished:,} unfinished"
-        sums = [f"{counted(walks.walked, 'walk')}{stopped}", counted(walks.turns, "turn"), ends]
-        yield "bold", f"{walks.script.path}: {', '.join(sums)}, {counted(len(walks.findings), 'finding')}"
+        sums = [f"{count_text(walks.walked, 'walk')}{stopped}", count_text(walks.turns, "turn"), ends]
+        yield "bold", f"{walks.script.path}: {', '.join(sums)}, {count_text(len(walks.findings), 'finding')}"
         for finding in walks.findings:
             line = place_of(walks.script, finding.place).line
             yield "red", f"  {finding.kind} at {walks.script.path}:{line} {finding.place}: {_short(finding.message)}"
-            yield "dim", f"  in {counted(finding.times, 'walk')}; save this as NAME.case.yaml to reproduce it:"
+            yield "dim", f"  in {count_text(finding.times, 'walk')}; save this as NAME.case.yaml to reproduce it:"
             yield "", "\n".join(f"    {each}" for each in case_text(walks.script, finding).splitlines())
 
 
@@ -113,13 +113,13 @@ def missed_lines(report: Report) -> Iterator[Line]:
             yield "yellow", f"{file_of(script, at)}:{at.line} missed {item.kind} {item}"
 
 
-def file_of(script: Prepared, at: Location) -> str:
+def file_of(script: PreparedScript, at: Location) -> str:
     """Return the file of a location in a script."""
     own = at.file in {"", script.reading.source.file}
     return str(script.path) if own else str(script.path.parent / at.file)
 
 
-def place_of(script: Prepared, place: str) -> Location:
+def place_of(script: PreparedScript, place: str) -> Location:
     """Return the location of an action ``phase/topic/action``, or of its existing parent."""
     phase, _, rest = place.partition("/")
     topic, _, action = rest.partition("/")
@@ -161,7 +161,7 @@ def coverage_document(report: Report) -> list[dict[str, Any]]:
     return [_coverage(script, coverage) for script, coverage in report.coverage or ()]
 
 
-def _coverage(script: Prepared, coverage: Coverage) -> dict[str, Any]:
+def _coverage(script: PreparedScript, coverage: Coverage) -> dict[str, Any]:
     counts = {name: coverage.count(kind) for kind, name in KINDS.items()}
     return {
         "script": str(script.path),

@@ -13,7 +13,7 @@ from api.testing.cases.case_model import CaseEvent, CaseTurn, FoundCase, Keys
 from api.testing.player import Player
 from runtime.engine.engine import Turn, TurnFailed
 from runtime.state.events import ActionSkipped, Body, Emitted, Event, Message, ScopeSkipped, Warned
-from runtime.state.inputs import Chosen, Filled, Input, InputRefused, Reply, Start
+from runtime.state.inputs import ChoiceInput, FormInput, Input, InputRefused, Reply, Start
 from runtime.state.ports import Model
 from runtime.state.scopes import Scopes
 from runtime.state.state import State, Wait, decode, encode
@@ -85,8 +85,8 @@ def _not_taken(found: FoundCase, number: int, expected: CaseTurn, failed: Except
 def input_of(turn: CaseTurn) -> Input:
     """Return the user's input in a turn that is not the first."""
     if turn.form is not None:
-        return Filled(turn.form)
-    return Reply(turn.say or "") if turn.choose is None else Chosen(turn.choose)
+        return FormInput(turn.form)
+    return Reply(turn.say or "") if turn.choose is None else ChoiceInput(turn.choose)
 
 
 async def player_after(found: FoundCase, model: Model) -> Player:
@@ -181,11 +181,11 @@ def _turn_failure(found: FoundCase, number: int, expected: CaseTurn, each: Expec
 
 def _turn_differences(found: FoundCase, expected: CaseTurn, turn: Turn) -> Iterator[ExpectationDifference]:
     bodies = [event.body for event in turn.events]
-    yield from _said(expected, [message for message in turn.messages if message.role == "assistant"])
+    yield from _compare_messages(expected, [message for message in turn.messages if message.role == "assistant"])
     if expected.emit is not None:
-        yield from _emitted(expected.emit, [body for body in bodies if isinstance(body, Emitted)])
+        yield from _compare_events(expected.emit, [body for body in bodies if isinstance(body, Emitted)])
     if expected.skipped is not None:
-        skipped = tuple(_skipped(bodies))
+        skipped = tuple(_list_skipped(bodies))
         if skipped != expected.skipped:
             yield ExpectationDifference("skipped", list(expected.skipped), list(skipped), ("skipped",))
     yield from _waits(expected, turn.state.wait)
@@ -194,7 +194,7 @@ def _turn_differences(found: FoundCase, expected: CaseTurn, turn: Turn) -> Itera
     yield from _other("at", expected.position, position_of(turn.state))
 
 
-def _said(expected: CaseTurn, messages: list[Message]) -> Iterator[ExpectationDifference]:
+def _compare_messages(expected: CaseTurn, messages: list[Message]) -> Iterator[ExpectationDifference]:
     said = [message.content for message in messages]
     pairs = itertools.zip_longest(expected.expect or (), said) if expected.expect is not None else ()
     for index, (pattern, got) in enumerate(pairs):
@@ -215,7 +215,7 @@ def _said(expected: CaseTurn, messages: list[Message]) -> Iterator[ExpectationDi
             yield ExpectationDifference(f"show {index + 1}", named, has, ("show", index))
 
 
-def _emitted(expected: Iterable[CaseEvent], emitted: Iterable[Emitted]) -> Iterator[ExpectationDifference]:
+def _compare_events(expected: Iterable[CaseEvent], emitted: Iterable[Emitted]) -> Iterator[ExpectationDifference]:
     for index, (expectation, got) in enumerate(itertools.zip_longest(expected, emitted)):
         if (
             expectation is not None
@@ -233,7 +233,7 @@ def _data(data: Mapping[str, Value] | None) -> dict[str, Value]:
     return {} if data is None else {"data": dict(data)}
 
 
-def _skipped(bodies: Iterable[Body]) -> Iterator[str]:
+def _list_skipped(bodies: Iterable[Body]) -> Iterator[str]:
     for body in bodies:
         if isinstance(body, ScopeSkipped):
             yield body.id

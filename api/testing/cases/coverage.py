@@ -102,7 +102,7 @@ class Coverage(Struct, frozen=True):
         return [(item, at) for item, at in self.items.items() if item not in self.reached]
 
 
-def reached_by(program: Program, session: Iterable[Turn]) -> frozenset[Item]:
+def items_reached(program: Program, session: Iterable[Turn]) -> frozenset[Item]:
     """Return the items that a session, passed as its turns, reached."""
     return frozenset(_Tracker(program).follow(session))
 
@@ -170,7 +170,7 @@ def _conditions(name: str, node: Phase | Topic | Action) -> Iterator[tuple[Item,
         yield Item("condition", name, NOT_HELD), node.mark("when")
 
 
-def _failed_before(script: Script) -> dict[Path, str]:
+def _questions_before_failure(script: Script) -> dict[Path, str]:
     """Return the question by the first action of its `on_fail`, whose home is as in `State.home`."""
     return {
         (*path, action.on_fail.actions[0].id): action.id
@@ -201,7 +201,7 @@ class _Tracker:
         self._chosen: tuple[Choose, str] | None = None  # the `choose` that got a reply, and the choice that it selects
         self._left: Item | None = None  # the branch taken if the question just left leaves its topic
         self._given_up = ""  # the question that a policy ended, before it is left
-        self._failed_before = _failed_before(program.script)
+        self._failed_before = _questions_before_failure(program.script)
         self._has_waited = False  # whether the current action has waited
         self._leaving = False  # whether several actions are being left; only the first counts
 

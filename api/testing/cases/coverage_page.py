@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from api.page_templates import page_template
-from api.testing.cases.case_model import Prepared
+from api.testing.cases.case_model import PreparedScript
 from api.testing.cases.case_report import Report, file_of
 from api.testing.cases.coverage import KINDS, Coverage, Item
 from scripts.model.base import Location
@@ -37,7 +37,7 @@ def coverage_page(report: Report) -> str:
     return f"{template.render(scripts=scripts, kinds=KINDS, shade=_shade, files=files)}\n"
 
 
-def _files(anchor: str, script: Prepared, coverage: Coverage) -> Iterator[_File]:
+def _files(anchor: str, script: PreparedScript, coverage: Coverage) -> Iterator[_File]:
     source = script.reading.source
     by_file: dict[str, list[tuple[Item, Location]]] = defaultdict(list)
     for item, at in coverage.items.items():

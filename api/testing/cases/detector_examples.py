@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from scripts.detectors.examples import Outcome, run_examples
-from scripts.expressions.values import Value, counted, shorten
+from scripts.expressions.values import Value, count_text, shorten
 from scripts.formats.detector_config import detector_file
 from scripts.model.diagnostics import Problem, Problems
 from scripts.parse.folder import read_path, script_files
@@ -83,11 +83,11 @@ def lines(tested: Iterable[TestedExample]) -> Iterator[tuple[str, str]]:
         yield ("red" if each.failed else "dim" if each.outcome.untested else "green"), f"{word} {each}"
         for what, expected, got in each.outcome.differences:
             yield "", f"  {each.file}:{each.line} {what}"
-            yield "", f"    expected {_shown(expected)}"
-            yield "", f"    got      {_shown(got)}"
+            yield "", f"    expected {_format_value(expected)}"
+            yield "", f"    got      {_format_value(got)}"
     if tested:
         counts = _counts(tested)
-        total = f"{counted(len(tested), 'example')} of detectors"
+        total = f"{count_text(len(tested), 'example')} of detectors"
         more = f", {counts['needsModel']} need a model" if counts["needsModel"] else ""
         yield "bold", f"{total}: {counts['passed']} passed, {counts['failed']} failed{more}"
 
@@ -120,5 +120,5 @@ def _counts(tested: list[TestedExample]) -> Mapping[str, int]:
     }
 
 
-def _shown(value: Value) -> str:
+def _format_value(value: Value) -> str:
     return "nothing" if value is None else shorten(value)

@@ -17,15 +17,15 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import Struct, structs
 
-from api.testing.cases.case_model import NOON, Prepared
+from api.testing.cases.case_model import NOON, PreparedScript
 from api.testing.cases.case_run import CaseRunFailed, step
-from api.testing.cases.coverage import Item, reached_by
+from api.testing.cases.coverage import Item, items_reached
 from api.testing.cases.walk_replies import ScriptValues, answer, script_values_of
 from api.testing.player import Player
 from runtime.engine.engine import TurnFailed
 from runtime.models.offline_model import OfflineModel
 from runtime.state.events import ScopeEntered, Warned
-from runtime.state.inputs import Chosen, Filled, Input, InputRefused, Reply, Start, TimerDue
+from runtime.state.inputs import ChoiceInput, FormInput, Input, InputRefused, Reply, Start, TimerDue
 from runtime.state.limits import Limits
 from runtime.state.program import Program
 from runtime.state.state import State
@@ -68,7 +68,7 @@ class WalkFinding(Struct, frozen=True):
 class RandomWalks(Struct, frozen=True):
     """The results of random walks through a script. `unfinished`: not at the end after `TURNS_MAX` turns, not stuck."""
 
-    script: Prepared
+    script: PreparedScript
     requested: int
     walked: int
     completed: int
@@ -79,7 +79,7 @@ class RandomWalks(Struct, frozen=True):
 
 
 async def walk_script(
-    script: Prepared, walks: int, seed: int, *, until: float, tick: Callable[[], None] = lambda: None
+    script: PreparedScript, walks: int, seed: int, *, until: float, tick: Callable[[], None] = lambda: None
 ) -> RandomWalks:
     """Run random walks through a script, reproducible by `seed`. Stop early when `time.monotonic()` passes `until`.
 
@@ -100,7 +100,7 @@ async def walk_script(
         completed += done
         unfinished += not done and all(each.kind == "warned" for each in findings)
         known = {name: cell.value for name, cell in player.state.global_cells.items()} or known
-        reached |= reached_by(script.program, (played.turn for played in player.played))
+        reached |= items_reached(script.program, (played.turn for played in player.played))
         for finding in findings:
             _note(found, finding)
         tick()
@@ -210,7 +210,7 @@ class _Walker(Struct, frozen=True):
         async def shows(inputs: tuple[Input, ...], variables: Mapping[str, Value]) -> WalkFinding | None:
             if next(replays) >= REPLAYS_MAX or time.monotonic() > until:
                 return None
-            return await self._replayed(finding, inputs, variables)
+            return await self._replay(finding, inputs, variables)
 
         best = await shows(finding.inputs, finding.variables) or finding
         if best.variables:
@@ -230,7 +230,7 @@ class _Walker(Struct, frozen=True):
                     break
         return structs.replace(best, times=finding.times)
 
-    async def _replayed(
+    async def _replay(
         self, finding: WalkFinding, inputs: tuple[Input, ...], variables: Mapping[str, Value]
     ) -> WalkFinding | None:
         """Replay the inputs; return the finding with only the used replies, or None if they do not reproduce it."""
@@ -275,8 +275,8 @@ def place_of(state: State) -> str:
 
 
 def _simpler(reply: Input) -> Iterator[Input]:
-    if isinstance(reply, Filled):
-        yield from (Filled({name: reply.values[name]}) for name in reply.values if len(reply.values) > 1)
+    if isinstance(reply, FormInput):
+        yield from (FormInput({name: reply.values[name]}) for name in reply.values if len(reply.values) > 1)
     if isinstance(reply, Reply):
         yield from (Reply(text) for text in ("ok", "1", "yes") if len(text) < len(reply.content))
 
@@ -284,7 +284,7 @@ def _simpler(reply: Input) -> Iterator[Input]:
 # -- as a case --------------------------------------------------------------------------------------------------------
 
 
-def case_text(script: Prepared, finding: WalkFinding) -> str:
+def case_text(script: PreparedScript, finding: WalkFinding) -> str:
     """Return the finding as a case file, relative to the working folder; it fails until the script is fixed."""
     words = {
         "failed": "fails",
@@ -293,13 +293,13 @@ def case_text(script: Prepared, finding: WalkFinding) -> str:
         "warned": "has an expression that fails",
     }
     lines = [
-        f"script: {_quoted(str(script.path))}",
+        f"script: {_quote(str(script.path))}",
         "cases:",
-        f"  - name: {_quoted(f'{finding.place} {words[finding.kind]}')}",
+        f"  - name: {_quote(f'{finding.place} {words[finding.kind]}')}",
         f"    seed: {finding.seed}",
     ]
     if finding.variables:
-        lines.append(f"    variables: {_quoted(finding.variables)}")
+        lines.append(f"    variables: {_quote(finding.variables)}")
     lines += ["    turns:", "      - {}", *(f"      - {_turn(reply)}" for reply in finding.inputs)]
     stuck = finding.kind == "stuck"
     lines += ["    end: {status: completed}" if stuck else "    end: {status: null} # adapt it after fixing the script"]
@@ -310,13 +310,13 @@ def _turn(reply: Input) -> str:
     if isinstance(reply, TimerDue):  # the id ends with the moment
         written = reply.timer_id.rpartition(":")[2]
         return f"pass: {written if parse_duration(written) is not None else '7 days'}"
-    if isinstance(reply, Chosen):
-        return f"choose: {_quoted(reply.choice)}"
-    if isinstance(reply, Filled):
-        return f"form: {_quoted(reply.values)}"
-    return f"say: {_quoted(reply.content) if isinstance(reply, Reply) else ''}"
+    if isinstance(reply, ChoiceInput):
+        return f"choose: {_quote(reply.choice)}"
+    if isinstance(reply, FormInput):
+        return f"form: {_quote(reply.values)}"
+    return f"say: {_quote(reply.content) if isinstance(reply, Reply) else ''}"
 
 
-def _quoted(value: object) -> str:
+def _quote(value: object) -> str:
     """Return a value as JSON, which is valid YAML."""
     return msgspec.json.encode(value).decode()

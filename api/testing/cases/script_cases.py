@@ -8,10 +8,10 @@ from api.background import within
 from api.catalog.script_views import problem_views
 from api.errors import ApiError, invalid_field
 from api.schemas.scripts import CaseFailureView, CaseReport, CaseResultView, CoverageCount, MissedPart
-from api.testing.cases.case_model import FoundCase, Prepared
+from api.testing.cases.case_model import FoundCase, PreparedScript
 from api.testing.cases.case_reader import read_case_text
 from api.testing.cases.case_run import CaseResult, run_case
-from api.testing.cases.coverage import KINDS, cover, reached_by
+from api.testing.cases.coverage import KINDS, cover, items_reached
 from runtime.state.program import Program
 from scripts.model.script import Script
 from scripts.parse.folder import CASE_SUFFIX
@@ -27,7 +27,7 @@ def run_cases(reading: Reading, script: Script, files: Mapping[str, str]) -> Cas
     `reading` is that of the script. Raises ApiError REQUEST_INVALID for too many cases, or
     too long ones.
     """
-    prepared = Prepared(Path(), reading, Program(script))
+    prepared = PreparedScript(Path(), reading, Program(script))
     readings = tuple(
         read_case_text(name, text, prepared) for name, text in sorted(files.items()) if name.endswith(CASE_SUFFIX)
     )
@@ -35,7 +35,7 @@ def run_cases(reading: Reading, script: Script, files: Mapping[str, str]) -> Cas
     if len(cases) > CASES_MAX:
         raise invalid_field("files", f"{len(cases)} cases; at most {CASES_MAX} run in one request")
     results = asyncio.run(_run(cases))
-    reached = [reached_by(prepared.program, result.turns) for result in results]
+    reached = [items_reached(prepared.program, result.turns) for result in results]
     coverage = cover(prepared.program, reached)
     counts = {name: coverage.count(kind) for kind, name in KINDS.items()}
     passed = sum(result.passed for result in results)

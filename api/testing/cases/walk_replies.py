@@ -9,7 +9,7 @@ from datetime import date
 from msgspec import Struct
 
 from api.testing.plausible_replies import draw_reply, missing_outputs
-from runtime.state.inputs import Filled, Input, Reply, TimerDue
+from runtime.state.inputs import FormInput, Input, Reply, TimerDue
 from runtime.state.program import Program
 from runtime.state.state import State
 from runtime.timers.timers import pending_timers
@@ -81,12 +81,12 @@ def answer(chance: random.Random, program: Program, state: State, words: ScriptV
         outputs = missing_outputs(program, state)
         return Reply(chance.choice(_at_limits(chance, chance.choice(outputs), words) if outputs else [*TEXTS, *YES_NO]))
     reply = draw_reply(program, state, wait, today, chance, invalid=0.0)
-    if wait.form is None or not isinstance(reply, Filled):
+    if wait.form is None or not isinstance(reply, FormInput):
         return reply
     values = {name: _perhaps_strange(chance, value) for name, value in reply.values.items()}
     labels = {field.name: field.label for field in wait.form.fields}
     text = chance.choice([", ", "\n"]).join(f"{labels[name]}: {text_of(value)}" for name, value in values.items())
-    return Reply(text) if chance.random() < IN_WORDS else Filled(values)
+    return Reply(text) if chance.random() < IN_WORDS else FormInput(values)
 
 
 def _perhaps_strange(chance: random.Random, value: Value) -> Value:

@@ -41,7 +41,7 @@ LANGUAGES = _Languages()
 ENGLISH = LANGUAGES["en"]
 
 
-def spoken(locale: Locale) -> Language:
+def language_of(locale: Locale) -> Language:
     """Return the language of the runtime's texts in a locale; English if there is no data for the locale's own."""
     return LANGUAGES.get(language(locale), ENGLISH)
 
@@ -62,11 +62,11 @@ def between_words(code: str) -> tuple[str, ...]:
 def phrase(locale: Locale, name: Phrase, choices: tuple[str, ...] = (), *, own: Mapping[str, str]) -> str:
     """Return a default text in a language, `own` ones first; `choices` fills the list of choices."""
     separator = "、" if language(locale) in {"zh", "ja"} else ", "
-    sentence = own.get(name) or spoken(locale).phrases[name]
+    sentence = own.get(name) or language_of(locale).phrases[name]
     return sentence.replace("{choices}", separator.join(choices))
 
 
 def farewells(locale: Locale) -> tuple[str, ...]:
     """Return words that end a free conversation, in the language and in English."""
-    known = spoken(locale)
+    known = language_of(locale)
     return also_english(known.farewells, ENGLISH.farewells, known)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from runtime.answers.languages.spelling import fold, unaccented
+from runtime.answers.languages.spelling import fold, strip_accents
 from scripts.model.script import Locale
 from scripts.translations.localisation import language
 
@@ -36,7 +36,7 @@ PLAIN = Conventions(".", ",", (3, 3), month_first=False, months={}, weekdays={},
 @lru_cache(maxsize=LOCALES_CACHED_MAX)
 def conventions(locale: Locale) -> Conventions | None:
     """Return the conventions of a locale, or of its language; None if CLDR does not have the language."""
-    known = _known(locale)
+    known = _locale_data(locale)
     if known is None:
         return None
     symbols = known.number_symbols["latn"]
@@ -57,7 +57,7 @@ def conventions(locale: Locale) -> Conventions | None:
 
 def halves_of_day(locale: Locale) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the words of a locale's language for the hours before and after noon: ``오전`` and ``오후``."""
-    known = _known(language(locale))
+    known = _locale_data(language(locale))
     periods = known.day_periods["format"] if known is not None else {}
     am, pm = (tuple(str(of[half]) for of in periods.values() if half in of) for half in ("am", "pm"))
     return am, pm
@@ -65,12 +65,12 @@ def halves_of_day(locale: Locale) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def zone_cities(code: str) -> tuple[tuple[str, str], ...]:
     """Return the names of time zones, each with its city in a language, where that differs from the name."""
-    known = _known(code)
+    known = _locale_data(code)
     zones = known.time_zones if known is not None else {}
     return tuple((str(zone), str(names["city"])) for zone, names in zones.items() if "city" in names)
 
 
-def _known(locale: Locale) -> "Known | None":
+def _locale_data(locale: Locale) -> "Known | None":
     """Return Babel's data of a locale, or of its language; None if CLDR does not have the language."""
     from babel import Locale as Known
     from babel import UnknownLocaleError
@@ -98,7 +98,7 @@ def _names(widths: Mapping[str, Mapping[str, Mapping[int, str]]]) -> dict[str, i
     for context in ("format", "stand-alone"):
         for width in ("wide", "abbreviated"):
             for number, name in widths[context][width].items():
-                for each in (fold(str(name)), unaccented(fold(str(name)))):
+                for each in (fold(str(name)), strip_accents(fold(str(name)))):
                     written.setdefault(each.rstrip("."), set()).add(number)
                     if each[:PREFIX_CHARS].isalpha():
                         shortened.setdefault(each[:PREFIX_CHARS], set()).add(number)

@@ -12,7 +12,7 @@ def fold(text: str) -> str:
     return " ".join(_APOSTROPHES.sub(" ", unicodedata.normalize("NFKC", text).casefold()).split())
 
 
-def unaccented(text: str) -> str:
+def strip_accents(text: str) -> str:
     """Return a text without the accents of its Latin letters; in other alphabets, accents distinguish letters."""
     if text.isascii():
         return text
@@ -37,17 +37,17 @@ def any_of(phrases: Iterable[str], *, digraphs: Mapping[str, str] | None = None,
     folded = sorted({fold(each) for each in phrases}, key=lambda each: (-len(each), each))
     if not folded:
         return r"(?!)"
-    patterns = (re.escape(each) if each in exact else spelled(each, digraphs or {}) for each in folded)
+    patterns = (re.escape(each) if each in exact else spelling_pattern(each, digraphs or {}) for each in folded)
     return rf"(?<!\w)(?:{'|'.join(patterns)})(?!\w)"
 
 
-def spelled(phrase: str, digraphs: Mapping[str, str]) -> str:
+def spelling_pattern(phrase: str, digraphs: Mapping[str, str]) -> str:
     """Return a pattern for a phrase, with or without accents, and with the letters or their `digraphs`."""
     return "".join(_letter(char, digraphs) for char in phrase)
 
 
 def _letter(char: str, digraphs: Mapping[str, str]) -> str:
-    plain = unaccented(char)
+    plain = strip_accents(char)
     if char in digraphs:
         return f"(?:{char}|{digraphs[char]}|{plain})"
     return re.escape(char) if plain == char else f"[{char}{plain}]"
@@ -55,9 +55,9 @@ def _letter(char: str, digraphs: Mapping[str, str]) -> str:
 
 def plain_key(phrase: str, digraphs: Mapping[str, str]) -> str:
     """Return the canonical spelling of all texts that `any_of` matches for a phrase."""
-    plain = unaccented(fold(phrase))
+    plain = strip_accents(fold(phrase))
     for letter, pair in digraphs.items():
-        plain = plain.replace(pair, unaccented(letter))
+        plain = plain.replace(pair, strip_accents(letter))
     return plain
 
 
@@ -69,7 +69,7 @@ def word_pattern(phrase: str) -> str:
     folded = fold(phrase)
     start = r"(?<![^\W\d_])" if _is_separated(folded[0]) else ""
     end = r"(?![^\W\d_])" if _is_separated(folded[-1]) else ""
-    return f"{start}{spelled(folded, {})}{end}"
+    return f"{start}{spelling_pattern(folded, {})}{end}"
 
 
 def _is_separated(letter: str) -> bool:

@@ -85,7 +85,7 @@ def by_meaning(
         rows, similarities = _exact(columns, vector, may, count)
     else:
         allowed = None if count == np.count_nonzero(columns.alive) else columns.sequences[np.flatnonzero(may)]
-        rows, similarities = _indexed(columns, vector, may, nearest, allowed, at_most)
+        rows, similarities = _search_index(columns, vector, may, nearest, allowed, at_most)
     rows = _best(rows, similarities, at_most)
     beside = np.concatenate([columns.after[rows[:BESIDE_MAX]], columns.before[rows[:BESIDE_MAX]]])
     beside = beside[beside != NONE]
@@ -99,7 +99,7 @@ def _exact(columns: Columns, vector: Floats, may: NDArray[np.bool_], count: int)
     return rows, np.vecdot(columns.vectors[rows], vector)
 
 
-def _indexed(
+def _search_index(
     columns: Columns,
     vector: Floats,
     may: NDArray[np.bool_],

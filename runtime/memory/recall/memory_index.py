@@ -38,7 +38,7 @@ class SearchHits(Struct, frozen=True):
     is_cut: bool
 
 
-class Ranked(Struct, frozen=True):
+class Ranking(Struct, frozen=True):
     """The indices of the best candidates without duplicates; and for all candidates the score, its decay factor, and
     the shares of the signals in it.
     """
@@ -210,9 +210,9 @@ class MemoryIndex:
             hits = self.look(question, nearest, widened)
             if hits is None:
                 break
-            ranked = self._ranked(question, hits)
+            ranked = self._rank(question, hits)
             if len(ranked.best) == min(question.k, FOUND_MAX) or not hits.is_cut:
-                return self._found(question, hits, ranked)
+                return self._hits(question, hits, ranked)
             widened *= WIDER
         return []
 
@@ -227,7 +227,7 @@ class MemoryIndex:
         is_filled = question.vector is not None and bool(question.text) and question.strategy == "hybrid"
         if not len(self) or (not terms and vector is None and not is_filled):
             return None
-        may = self._allowed(question)
+        may = self._allowed_rows(question)
         ranker = self._ranker(words=bool(terms), meaning=vector is not None)
         length_mean = max(self._terms_alive / len(self), 1.0)
         at_most = max(BY_WORDS_MAX, question.k) * widened
@@ -239,7 +239,7 @@ class MemoryIndex:
             is_cut = is_cut or at_most < int(np.count_nonzero(may & columns.has_vector))
             rows = np.union1d(rows, near).astype(np.int32)
         if is_filled:
-            rows = _filled_up(rows, may, question.k * widened)
+            rows = _fill_up(rows, may, question.k * widened)
             is_cut = len(rows) < int(np.count_nonzero(may))
         if not len(rows):
             return None
@@ -291,7 +291,7 @@ class MemoryIndex:
         sample = with_vector[:: max(1, len(with_vector) // SIMILARITIES_MAX)]
         return usual_of(np.vecdot(self._columns.vectors[sample], vector), of_embedder)
 
-    def _scored(self, hits: SearchHits) -> tuple[NDArray[np.float64], dict[str, Floats]]:
+    def _score(self, hits: SearchHits) -> tuple[NDArray[np.float64], dict[str, Floats]]:
         """Return each candidate's score and signal shares. A unit without a vector is scored by words alone."""
         shares = hits.ranker.shares(hits.signals)
         scores = hits.ranker.scores(shares)
@@ -305,16 +305,16 @@ class MemoryIndex:
         mixed = {name: np.where(has_meaning, share, by_words.get(name, nothing)) for name, share in shares.items()}
         return np.where(has_meaning, scores, self._weights.lexical.scores(by_words)), mixed
 
-    def _ranked(self, question: Question, hits: SearchHits) -> Ranked:
+    def _rank(self, question: Question, hits: SearchHits) -> Ranking:
         columns, rows = self._columns, hits.rows
-        scores, shares = self._scored(hits)
+        scores, shares = self._score(hits)
         decay_factors = self._decay_factors(question, rows)
         faded = scores * decay_factors
         order = np.lexsort((columns.sequences[rows], -faded))
         best = self._wordings.distinct(rows, order, min(question.k, FOUND_MAX))
-        return Ranked(best, faded, decay_factors, shares)
+        return Ranking(best, faded, decay_factors, shares)
 
-    def _found(self, question: Question, hits: SearchHits, ranked: Ranked) -> list[IndexHit]:
+    def _hits(self, question: Question, hits: SearchHits, ranked: Ranking) -> list[IndexHit]:
         best = ranked.best
         if question.min_score is not None:
             best = best[ranked.scores[best] >= question.min_score]
@@ -334,7 +334,7 @@ class MemoryIndex:
         decay_factors = np.maximum(question.decay.floor, 0.5 ** (age_s / question.decay.half_life_s))
         return np.where(self._columns.pinned[rows], 1.0, decay_factors)
 
-    def _allowed(self, question: Question) -> NDArray[np.bool_]:
+    def _allowed_rows(self, question: Question) -> NDArray[np.bool_]:
         """Return which rows may be returned. The element of row -1 is never set."""
         columns = self._columns
         may = columns.alive.copy()
@@ -368,7 +368,7 @@ class MemoryIndex:
         self._removed = 0
 
 
-def _filled_up(rows: Rows, may: NDArray[np.bool_], count: int) -> Rows:
+def _fill_up(rows: Rows, may: NDArray[np.bool_], count: int) -> Rows:
     """Return candidates and the newest other units, up to a count: units without a matching word and a vector."""
     if len(rows) >= count:
         return rows

@@ -44,7 +44,7 @@ class Usual(Struct, frozen=True):
     mean: float
     deviation: float
 
-    def standardized(self, similarities: Floats) -> Floats:
+    def standardize(self, similarities: Floats) -> Floats:
         """Return similarities in standard deviations from the mean; NaN without a deviation, as for a single unit."""
         if not self.deviation:
             return np.full(similarities.shape, np.nan, np.float32)
@@ -152,7 +152,7 @@ def meaning_signals(columns: Columns, near: Neighbours, question: Floats, usual:
     """
 
     def nearness(rows: Rows) -> Floats:
-        standard = usual.standardized(np.vecdot(columns.vectors[rows], question))
+        standard = usual.standardize(np.vecdot(columns.vectors[rows], question))
         standard[~columns.has_vector[rows]] = np.nan
         return standard
 

@@ -172,7 +172,7 @@ class Endpoint:
                     async with asyncio.timeout(self.line.timeout_s) as silence:
                         listener.sent()
                         growing = _PartialReply(listener, min(chars_max, REPLY_CHARS_MAX), self._clock)
-                        return await self._called(body, growing, lambda: self._put_off(silence))
+                        return await self._call(body, growing, lambda: self._put_off(silence))
                 except TimeoutError:
                     raise AttemptFailure("timeout") from None
 
@@ -192,7 +192,7 @@ class Endpoint:
     def _put_off(self, silence: asyncio.Timeout) -> None:
         silence.reschedule(asyncio.get_running_loop().time() + self.line.timeout_s)
 
-    async def _called(
+    async def _call(
         self, body: Mapping[str, object], growing: "_PartialReply", on_progress: Callable[[], None]
     ) -> EndpointReply:
         create: Any = self._client.chat.completions.create  # its overloads require each parameter by name
@@ -204,7 +204,7 @@ class Endpoint:
         except ValueError:  # a body that is not JSON
             raise AttemptFailure("protocol") from None
         if isinstance(answer, AsyncStream):
-            return await _streamed(answer, growing, on_progress)
+            return await _read_stream(answer, growing, on_progress)
         return _whole(answer, growing)
 
 
@@ -244,7 +244,7 @@ class _PartialReply:
         self._chars_max = chars_max
         self._clock = clock
         self._words: list[str] = []
-        self._called: list[str] = []
+        self._call: list[str] = []
         self._chars = 0
         self._reported_chars = 0
         self._reported_at = 0.0
@@ -254,7 +254,7 @@ class _PartialReply:
         if piece.words:
             self._words.append(piece.words)
         if piece.called:
-            self._called.append(piece.called)
+            self._call.append(piece.called)
         self._chars += len(piece.words) + len(piece.called)
         if self._chars > self._chars_max:
             raise AttemptFailure("long")
@@ -270,8 +270,8 @@ class _PartialReply:
     def text(self) -> tuple[str, bool]:
         """Return the content, or the arguments of a tool call if there is no content; and whether it is the latter."""
         words = "".join(self._words)
-        is_called = bool(self._called) and not visible(words)
-        return (words + "".join(self._called) if is_called else words), is_called
+        is_called = bool(self._call) and not visible(words)
+        return (words + "".join(self._call) if is_called else words), is_called
 
 
 def _whole(answer: object, growing: _PartialReply) -> EndpointReply:
@@ -279,10 +279,10 @@ def _whole(answer: object, growing: _PartialReply) -> EndpointReply:
     if not read.choices or read.choices[0].message is None:
         raise AttemptFailure("protocol")
     growing.add(read.choices[0].message)
-    return _said(growing, read.choices[0].finish_reason or "", read.model or "", read.usage)
+    return _reply_of(growing, read.choices[0].finish_reason or "", read.model or "", read.usage)
 
 
-async def _streamed(
+async def _read_stream(
     stream: AsyncStream[ChatCompletionChunk], growing: _PartialReply, on_progress: Callable[[], None]
 ) -> EndpointReply:
     finish, model = "", ""
@@ -307,10 +307,10 @@ async def _streamed(
         growing.report(at_last=True)  # also if the attempt fails: the usage is estimated from its text
     if not finish:
         raise AttemptFailure("cut" if growing.text()[0] else "protocol")
-    return _said(growing, finish, model, usage)
+    return _reply_of(growing, finish, model, usage)
 
 
-def _said(growing: _PartialReply, finish: str, model: str, usage: _Tokens | None) -> EndpointReply:
+def _reply_of(growing: _PartialReply, finish: str, model: str, usage: _Tokens | None) -> EndpointReply:
     if finish == "content_filter":
         raise AttemptFailure("filtered")
     text, is_called = growing.text()

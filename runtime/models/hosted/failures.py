@@ -87,7 +87,7 @@ def _of_status(error: APIStatusError) -> AttemptFailure:
     if error.code == "json_validate_failed":  # the endpoint validates the model's JSON, and it was invalid
         return AttemptFailure("unusable")
     if status in {400, 422}:
-        return AttemptFailure(str(status), refused=_refused(error))
+        return AttemptFailure(str(status), refused=_refused_parameter(error))
     return AttemptFailure(str(status))
 
 
@@ -99,7 +99,7 @@ _PARAMETERS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _refused(error: APIStatusError) -> str:
+def _refused_parameter(error: APIStatusError) -> str:
     """Return the parameter that a refusal names; the wording differs between endpoints."""
     said = f"{error.param or ''} {error.message}"[:REFUSAL_CHARS_MAX].casefold()
     return next((name for name, signs in _PARAMETERS.items() if any(sign in said for sign in signs)), "")

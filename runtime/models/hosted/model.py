@@ -11,7 +11,14 @@ import tenacity
 from runtime.models.hosted.capabilities import Capabilities, body_of, capabilities_of, without
 from runtime.models.hosted.endpoint import Endpoint, EndpointReply, Listener
 from runtime.models.hosted.failures import AttemptFailure
-from runtime.models.hosted.reply_reader import Read, TextStream, nothing_read, read_reply, unmarked, visible
+from runtime.models.hosted.reply_reader import (
+    ReplyReading,
+    TextStream,
+    fill_placeholders,
+    nothing_read,
+    read_reply,
+    visible,
+)
 from runtime.models.hosted.settings import ModelSettings
 from runtime.models.hosted.usage import UsageMeter
 from runtime.prompts.prompt import Prompt
@@ -50,32 +57,32 @@ class HostedModel:
         """Return the model's reply. Raises ModelFailed, which contains the usage."""
         prompt = self._prompts.render(request, context_tokens_max=self.settings.context_tokens_max)
         meter = UsageMeter(self._called, prompt, self.settings, self._clock)
-        spare: Read | None = None  # the reply to use if no attempt gives the requested format
+        spare: ReplyReading | None = None  # the reply to use if no attempt gives the requested format
 
-        async def attempt() -> Read:
+        async def attempt() -> ReplyReading:
             nonlocal spare
             try:
-                said = await self._said(request, prompt, hear, meter)
+                said = await self._attempt(request, prompt, hear, meter)
                 spare = nothing_read(said.text, prompt) or spare
-                return _ended(read_reply(said.text, request, prompt, is_called=said.is_called), said)
+                return _note_end(read_reply(said.text, request, prompt, is_called=said.is_called), said)
             except AttemptFailure as failure:
-                meter.failed(failure)
+                meter.note_failure(failure)
                 raise
 
         try:
-            read = await _retried(attempt, self.settings.attempts, self.settings.attempts * self.settings.timeout_s)
+            read = await _retry(attempt, self.settings.attempts, self.settings.attempts * self.settings.timeout_s)
         except AttemptFailure as failure:
             if spare is None:
                 message = failure.message_for(self.name)
                 raise ModelFailed(message, retryable=not failure.meaning.lasting, usage=meter.usage()) from None
             read = spare
         except BaseException as reason:  # a time limit of the turn, or an error while the reply was streamed
-            meter.given_up()
+            meter.note_cancelled()
             raise reason from GivenUp(meter.usage())
-        text = unmarked(read.reply.text, prompt.values)
+        text = fill_placeholders(read.reply.text, prompt.values)
         return msgspec.structs.replace(read.reply, text=text, usage=meter.usage(read.degraded))
 
-    async def _said(
+    async def _attempt(
         self, request: ModelRequest, prompt: Prompt, hear: OnReply | None, meter: UsageMeter
     ) -> EndpointReply:
         """Make one attempt; it is repeated without the parameters that the endpoint refuses."""
@@ -83,19 +90,21 @@ class HostedModel:
         while True:
             capabilities = self._capabilities
             body = body_of(self._called, prompt, capabilities, self.settings, stream=hear is not None)
-            words = TextStream(request, prompt, hear, meter.begun) if hear is not None else None
+            words = TextStream(request, prompt, hear, meter.note_first_text) if hear is not None else None
             meter.parameters = _parameters(body, capabilities, prompt)
             try:
-                said = await self.endpoint.call(body, Listener(meter.sent, partial(_grew, meter, words)), chars_max)
+                said = await self.endpoint.call(
+                    body, Listener(meter.note_sent, partial(_grew, meter, words)), chars_max
+                )
             except AttemptFailure as failure:
                 fewer = without(capabilities, failure, self.settings)
                 if fewer is None:
                     raise
-                meter.failed(failure)
+                meter.note_failure(failure)
                 if self._capabilities == capabilities:  # otherwise another call has changed them meanwhile
                     self._capabilities = fewer
             else:
-                meter.said(said)
+                meter.note_reply(said)
                 if said.finish == "length" and not visible(said.text):
                     raise AttemptFailure("short")
                 return said
@@ -121,11 +130,11 @@ def _parameters(body: Mapping[str, object], capabilities: Capabilities, prompt: 
     return {**numbers, "format": form, "stream": body["stream"] is True}
 
 
-def _ended(read: Read, said: EndpointReply) -> Read:
+def _note_end(read: ReplyReading, said: EndpointReply) -> ReplyReading:
     """Return the reply, with a note if the token limit ended it."""
     if said.finish != "length" or read.degraded:
         return read
-    return Read(read.reply, "it was cut off at its token limit")
+    return ReplyReading(read.reply, "it was cut off at its token limit")
 
 
 # -- retries ----------------------------------------------------------------------------------------------------------
@@ -138,7 +147,7 @@ class _at_deadline(tenacity.stop.stop_base):  # noqa: N801  (named as tenacity n
         return retry_state.upcoming_sleep >= time_left()
 
 
-async def _retried(call: Callable[[], Awaitable[T]], attempts_max: int, total_s: float) -> T:
+async def _retry(call: Callable[[], Awaitable[T]], attempts_max: int, total_s: float) -> T:
     """Return the result of the call. No attempt begins after `total_s`, or after the current deadline.
 
     Raises the AttemptFailure of its last attempt.

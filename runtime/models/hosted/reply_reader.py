@@ -36,44 +36,44 @@ _CONSTANTS = frozenset({"null", "true", "false"})
 _PLAIN: Schema = {"properties": {"text": {}}}
 
 
-class Read(Struct, frozen=True):
+class ReplyReading(Struct, frozen=True):
     """A parsed reply; `degraded` says why, if it does not have the requested format."""
 
     reply: ModelReply
     degraded: str = ""
 
 
-def read_reply(raw: str, request: ModelRequest, prompt: Prompt, *, is_called: bool = False) -> Read:
+def read_reply(raw: str, request: ModelRequest, prompt: Prompt, *, is_called: bool = False) -> ReplyReading:
     """Return the reply in a model's text or tool call. Raises AttemptFailure if there is none."""
     if not visible(raw):
         raise AttemptFailure("empty")
     if prompt.schema is None:
-        text = _packed_in(raw) if is_called else _plain_in(raw)
+        text = _text_in(raw) if is_called else _plain_in(raw)
         if not text:
             raise AttemptFailure("unusable")
-        return Read(ModelReply(text=text, raw=raw))
+        return ReplyReading(ModelReply(text=text, raw=raw))
     found = object_in(raw, prompt.schema)
     if found is not None:
         reply = msgspec.structs.replace(reply_of(request, found), raw=raw)
         if reply.tool_call is not None:
-            return Read(reply)
+            return ReplyReading(reply)
         if request.offers and not (reply.text.strip() or reply.exit):
             raise AttemptFailure("unusable")  # it calls a tool that does not exist, or does nothing at all
         if reply.exit is not None or "exit" not in prompt.schema["properties"]:
-            return Read(reply)
+            return ReplyReading(reply)
         if reply.text.strip():
-            return Read(reply, "its verdict was missing; only its text was used")
+            return ReplyReading(reply, "its verdict was missing; only its text was used")
     text = prose_in(raw) if "text" in prompt.schema["properties"] else ""
     if not text:
         raise AttemptFailure("unusable")
-    return Read(ModelReply(text=text, raw=raw), "it was not JSON; it was used as plain text")
+    return ReplyReading(ModelReply(text=text, raw=raw), "it was not JSON; it was used as plain text")
 
 
-def nothing_read(raw: str, prompt: Prompt) -> Read | None:
+def nothing_read(raw: str, prompt: Prompt) -> ReplyReading | None:
     """Return an empty reply for an unusable one, if no text is requested; None otherwise."""
     if prompt.schema is None or "text" in prompt.schema["properties"]:
         return None
-    return Read(ModelReply(raw=raw), "nothing in it could be used")
+    return ReplyReading(ModelReply(raw=raw), "nothing in it could be used")
 
 
 def visible(raw: str) -> str:
@@ -116,10 +116,10 @@ def _plain_in(raw: str) -> str:
     if not text.startswith(("{", "[", "```")):
         return text
     fenced = _FENCED.fullmatch(text)
-    return _packed_in(raw) or (fenced[1].strip() if fenced is not None else text)
+    return _text_in(raw) or (fenced[1].strip() if fenced is not None else text)
 
 
-def _packed_in(raw: str) -> str:
+def _text_in(raw: str) -> str:
     """Return the text in a structure that was not requested."""
     packed = (object_in(raw, _PLAIN) or {}).get("text")
     return packed if isinstance(packed, str) and packed.strip() else ""
@@ -152,10 +152,10 @@ def _with_any(found: object, names: frozenset[str], depth: int) -> Iterator[Obje
     if depth == 0:
         return
     for inner in found.values():
-        yield from _with_any(_unpacked(inner), names, depth - 1)
+        yield from _with_any(_unpack(inner), names, depth - 1)
 
 
-def _unpacked(value: object) -> object:
+def _unpack(value: object) -> object:
     """Return a value, decoded if it is JSON in a string, as the arguments of a tool call are."""
     if not isinstance(value, str) or not value.lstrip().startswith("{"):
         return value
@@ -174,7 +174,7 @@ MARKS_MAX = 50  # in one reply; each may be replaced by a long text
 _MARK = re.compile(r"""<value\s{1,5}id\s?=\s?["']?(\d{1,4})["']?\s?/?>""")
 
 
-def unmarked(text: str, values: Mapping[str, str]) -> str:
+def fill_placeholders(text: str, values: Mapping[str, str]) -> str:
     """Return a text with its placeholders replaced by values; an unknown placeholder does not change."""
     if not values:
         return text
@@ -206,17 +206,17 @@ class TextStream:
     def grow(self, raw: str) -> None:
         """Parse the reply received so far and stream its new text."""
         seen = visible(raw)
-        reply = _plain(seen) if self._schema is None else self._structured(seen, self._schema)
+        reply = _plain(seen) if self._schema is None else self._read_structure(seen, self._schema)
         if reply is None:
             return
         sure = reply.text[:-UNSURE_CHARS_MAX] + _UNSURE.sub("", reply.text[-UNSURE_CHARS_MAX:])
-        words = unmarked(sure, self._values)
+        words = fill_placeholders(sure, self._values)
         if words and words != self._sent:
             self._begun()
             self._sent = words
             self._hear(msgspec.structs.replace(reply, text=words))
 
-    def _structured(self, seen: str, schema: Schema) -> ModelReply | None:
+    def _read_structure(self, seen: str, schema: Schema) -> ModelReply | None:
         beginning = _BEGINNING.match(seen)
         if beginning is None:
             return None

@@ -36,7 +36,7 @@ class UsageMeter:
         self._is_open = False  # an attempt was sent and has no result yet
         self._growing = ""  # the reply of the current attempt so far
 
-    def sent(self) -> None:
+    def note_sent(self) -> None:
         """Count an attempt: the request is being sent to the endpoint."""
         self._attempts += 1
         self._is_open, self._growing = True, ""
@@ -45,26 +45,26 @@ class UsageMeter:
         """Store the text of a streamed reply so far."""
         self._growing = text
 
-    def failed(self, failure: AttemptFailure) -> None:
+    def note_failure(self, failure: AttemptFailure) -> None:
         """Count a failed attempt; usage that the endpoint does not report is estimated."""
         self._failures.append(failure.kind)
         if self._is_open and failure.meaning.spent:
             self._estimate()
         self._is_open = False
 
-    def given_up(self) -> None:
+    def note_cancelled(self) -> None:
         """Count an attempt that was cancelled after the endpoint received the prompt."""
         if self._is_open:
             self._failures.append(GIVEN_UP)
             self._estimate()
         self._is_open = False
 
-    def begun(self) -> None:
+    def note_first_text(self) -> None:
         """Record the time of the first text."""
         if self._first_words_ms is None:
             self._first_words_ms = self._passed_ms()
 
-    def said(self, said: EndpointReply) -> None:
+    def note_reply(self, said: EndpointReply) -> None:
         """Count the tokens of a reply, usable or not; tokens that the endpoint does not report are estimated."""
         self._model = said.model or self._model
         self._cached += said.cached_tokens

@@ -30,7 +30,7 @@ from scripts.model.detectors import Rule
 from scripts.model.languages import LANGUAGE_KEY
 from scripts.model.script import LOOK_BACK_MAX, Detector, Phase, Script, Topic
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, items_of, listed, pairs_of, text_in, word
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, as_items, is_null, items_of, pairs_of, text_in, word
 from scripts.yaml.unknown_keys import is_switched_off
 
 _PARTS = {"trigger_config", "detection_config", "output_config", "safety_baseline"}
@@ -62,7 +62,7 @@ def _bodies(tree: Mapping) -> tuple[Tree, ...]:
     if written is None:
         pairs = tuple(pair for pair in tree.pairs if pair[0].text not in {"metadata", "examples"})
         return (Mapping(pairs, tree.at),)
-    return listed(written)
+    return as_items(written)
 
 
 def holds_detectors(tree: Mapping) -> bool:
@@ -132,7 +132,7 @@ def listening(detectors: tuple[Detector, ...], at: Location) -> Script:
     return Script(id=detectors[0].id, default_scope="session", phases=(phase,), detectors=detectors, at=at)
 
 
-def _held(tree: Tree | None) -> MappingType[str, Tree]:
+def _values_by_key(tree: Tree | None) -> MappingType[str, Tree]:
     return {key.text: value for key, value in pairs_of(tree)}
 
 
@@ -148,8 +148,8 @@ class _DetectorReader:
         self._collector = Collector(reader, self._scale)
 
     def detector(self) -> Detector | None:
-        body = _held(self._body)
-        metadata = _held(self._tree.get("metadata"))
+        body = _values_by_key(self._body)
+        metadata = _values_by_key(self._tree.get("metadata"))
         named = next((body[key] for key in _IDS if isinstance(body.get(key), Scalar)), None)
         titled = [each[key] for each in (body, metadata) for key in _NAMES if isinstance(each.get(key), Scalar)]
         name = named or (titled[0] if titled else None)
@@ -266,9 +266,9 @@ class _DetectorReader:
     def _safety(self, tree: Tree | None) -> Scalar | None:
         """Read the words that always trigger the detector, and their actions."""
         action: Scalar | None = None
-        for key, value in _held(tree).items():
+        for key, value in _values_by_key(tree).items():
             if "keyword" in key or CRISIS in key:
-                action = self._crisis(_held(value) if isinstance(value, Mapping) else {key: value}) or action
+                action = self._crisis(_values_by_key(value) if isinstance(value, Mapping) else {key: value}) or action
             elif isinstance(value, Mapping) and ("failure" in key or "fallback" in key):
                 for inner, value_tree in self._flat(value):
                     word = text_in(value_tree)
@@ -298,7 +298,7 @@ class _DetectorReader:
             elif REPLY_KEY.search(key) and isinstance(value, Scalar) and value.value is not None:
                 self._collector.replies.append((CRISIS, value))
             elif isinstance(value, Mapping) and not is_off:
-                action = self._crisis(_held(value)) or action
+                action = self._crisis(_values_by_key(value)) or action
             elif words and not is_off:
                 self._collector.rules.insert(0, Rule(words=tuple(words), label=CRISIS, always=True, at=value.at))
             elif key != "enabled" and not is_switched_off(key, value):
@@ -309,9 +309,9 @@ class _DetectorReader:
 
     def _outputs(self, tree: Tree | None) -> list[Tree]:
         actions: list[Tree] = []
-        for key, value in _held(tree).items():
+        for key, value in _values_by_key(tree).items():
             if "action" in key or key.startswith("on_"):
-                actions += listed(value)
+                actions += as_items(value)
             else:
                 pass_over(self._reader, key, value)
         return actions

@@ -38,7 +38,7 @@ def example(tree: Tree, detector: Detector, labels: list[str], reader: Reader) -
     expected = tree.get("expected_output") or tree.get("expected") or tree.get("output")
     known = {id_of(label) for label in labels} | {rule.label for rule in detector.rules}
     name = text_in(named)
-    return _Expected(detector, lines, known, reader).example(tree, name, expected)
+    return _ExpectationReader(detector, lines, known, reader).example(tree, name, expected)
 
 
 def _lines(tree: Tree | None) -> list[Line]:
@@ -60,7 +60,7 @@ def _truth(tree: Tree) -> bool | None:
     return {"true": True, "false": False}.get(ALONE.get(word, word))
 
 
-class _Expected:
+class _ExpectationReader:
     """Read the expected result of an example."""
 
     def __init__(self, detector: Detector, lines: tuple[Line, ...], labels: set[str], reader: Reader) -> None:
@@ -94,15 +94,15 @@ class _Expected:
             self._detected = truth
         elif isinstance(value, Scalar) and _LABEL.search(key) and id_of(value.text) in self._labels:
             self._label = id_of(value.text)
-        elif self._measured(value):
+        elif self._read_measures(value):
             self._place(value, -2 if re.match(r"previous|before|last_", key) else -1)
-        elif items_of(value) and all(self._measured(item) for item in items_of(value)):
+        elif items_of(value) and all(self._read_measures(item) for item in items_of(value)):
             for item in items_of(value):
                 self._at_index(item)
         elif not (key.endswith("_change") and number_of(value) is not None and self._values):
             pass_over(self._reader, key, value)
 
-    def _measured(self, tree: Tree) -> MappingType[str, float]:
+    def _read_measures(self, tree: Tree) -> MappingType[str, float]:
         """Return the values of measures in a mapping."""
         numbers = {key.text: number_of(value) for key, value in pairs_of(tree)}
         return {name: number for name in self._measures if (number := numbers.get(name)) is not None}
@@ -115,7 +115,7 @@ class _Expected:
 
     def _place(self, tree: Tree, place: int) -> None:
         """Read values at a message, counted from the last watched one (-1)."""
-        for name, number in self._measured(tree).items():
+        for name, number in self._read_measures(tree).items():
             if -place <= len(self._watched):
                 self._values.setdefault(name, [None] * len(self._watched))[place] = number
         for key, value in pairs_of(tree):

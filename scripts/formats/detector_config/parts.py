@@ -229,7 +229,7 @@ class Collector:
         about = " ".join(v.text for each, v in held.items() if each in KEYS.descriptions and isinstance(v, Scalar))
         note = " ".join(v.text for each, v in held.items() if each in KEYS.notes and isinstance(v, Scalar))
         used |= (KEYS.descriptions | KEYS.notes | KEYS.names | KEYS.scores | KEYS.severities) & held.keys()
-        used |= self._shaped(label, tree, held, about, note, aside)
+        used |= self._recognise(label, tree, held, about, note, aside)
         if listed or about:
             self.labels.append(label)
             called = f"{label} ({', '.join(dict.fromkeys(aside))})" if aside and aside != [label] else label
@@ -245,7 +245,7 @@ class Collector:
             else:
                 self.take(each.text, value, inner)
 
-    def _shaped(
+    def _recognise(
         self, label: str, tree: Mapping, held: MappingType[str, Tree], about: str, note: str, aside: list[str]
     ) -> set[str]:
         """Recognise an entry by its structure; return the keys used."""

@@ -85,7 +85,7 @@ class _Builder:
         if re.search(r"^(end|terminate|stop|close)_?(session|conversation)?$", name.text):
             self.actions.append(End(id=self._id(name.text), ending=Ending(reason=name.text), when=when, at=name.at))
             return
-        self._emit(name.text, {**_sent(name.at), "words": Expression("detected.words", name.at)}, when, name.at)
+        self._emit(name.text, {**_event_data(name.at), "words": Expression("detected.words", name.at)}, when, name.at)
 
     def take(self, tree: Tree) -> None:
         """Read an action: ``{action_type, config}``, or only its name."""
@@ -124,17 +124,17 @@ class _Builder:
             self._reader.add("REQUIRED_FIELD_MISSING", message, kind.at, fix)
             return
         tree = held.pop("value", held.pop("state_value", None))
-        value = self._value(tree) if tree is not None else Expression(self._seen_as(target.text), target.at)
+        value = self._value(tree) if tree is not None else Expression(self._detection_part(target.text), target.at)
         self.actions.append(Set(id=self._id(kind.text), assignments={target.text: value}, when=when, at=kind.at))
         self._rest(held)
 
-    def _seen_as(self, name: str) -> str:
+    def _detection_part(self, name: str) -> str:
         """Return the part of the detection that a variable of this name stores."""
         if _part(name) is not None:
-            return self._said_as(name)
+            return self._placeholder_source(name)
         return "detected.now" if self._detector.measures else "detected.label"
 
-    def _said_as(self, name: str) -> str:
+    def _placeholder_source(self, name: str) -> str:
         """Return the expression of a placeholder; a level is the word for it if the labels are such words."""
         is_level = self._is_graded and name.rpartition("_")[2] == "level"
         return "detected.label" if is_level else _in_text(name)
@@ -165,14 +165,14 @@ class _Builder:
         if not isinstance(found, Scalar):
             return None
         report_placeholders(self._reader, found.text, found.content_at)
-        return Template(to_template(found.text, self._said_as), found.content_at)
+        return Template(to_template(found.text, self._placeholder_source), found.content_at)
 
     def _value(self, tree: Tree) -> Expression:
         """Return a value as an expression, its texts with their placeholders replaced."""
         value = plain_value(tree)
         for text in texts_in(value):
             report_placeholders(self._reader, text, tree.at)
-        return Expression(to_value_expression(value, self._said_as), tree.at)
+        return Expression(to_value_expression(value, self._placeholder_source), tree.at)
 
     def _tell(self, kind: Scalar, held: dict[str, Tree]) -> None:
         """Convert any other response to an event for the application, with all its data."""
@@ -183,7 +183,9 @@ class _Builder:
                 message = f"`{key}` is sent with the event; it is no condition"
                 self._reader.add("KEY_IGNORED", message, value.at, _CONDITION_FIX, severity="warning")
         data = {id_of(key): self._value(value) for key, value in held.items()}
-        self._emit(event.text if isinstance(event, Scalar) else kind.text, {**_sent(kind.at), **data}, when, kind.at)
+        self._emit(
+            event.text if isinstance(event, Scalar) else kind.text, {**_event_data(kind.at), **data}, when, kind.at
+        )
 
     def _emit(self, event: str, data: MappingType[str, Expression], when: Expression | None, at: Location) -> None:
         signal = Signal(event=id_of(event), data=data, at=at)
@@ -268,7 +270,7 @@ def _part(name: str) -> str | None:
 def _in_degrees(source: str, scale: int) -> str:
     """Convert comparisons of a severity with words such as `high`, and with numbers of a scale, to ones with shares."""
     shares = _SCALED.sub(lambda found: found["head"] + _share(found["number"], found["part"], scale), source)
-    return _GRADED.sub(_graded, _AMONG.sub(_each, shares))
+    return _GRADED.sub(_replace_grade, _AMONG.sub(_each, shares))
 
 
 def _share(number: str, part: str, scale: int) -> str:
@@ -283,7 +285,7 @@ def _each(found: re.Match[str]) -> str:
     return f"{'not ' if found['no'] else ''}({either})"
 
 
-def _graded(found: re.Match[str]) -> str:
+def _replace_grade(found: re.Match[str]) -> str:
     degree = degree_of(Scalar(found["word"], False, NOWHERE))
     if degree is None:
         return found[0]
@@ -303,5 +305,5 @@ def _graded(found: re.Match[str]) -> str:
             return f"detected.severity {sign} {degree}"
 
 
-def _sent(at: Location) -> dict[str, Expression]:
+def _event_data(at: Location) -> dict[str, Expression]:
     return {name: Expression(f"detected.{name}", at) for name in ("detector", "label", "score", "severity")}

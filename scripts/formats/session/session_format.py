@@ -169,7 +169,7 @@ class _Translator:
             forms=(*(self.sheet(each) for each in session.forms), *self.forms),
             form="session",
             at=session.at,
-            marks=_renamed(session, session_id="script"),
+            marks=_rename_marks(session, session_id="script"),
         )
 
     def inside(self, name: str, translate: Callable[[_N], _R], node: _N) -> _R:
@@ -185,7 +185,7 @@ class _Translator:
             declare=phase.declare,
             topics=tuple(self.inside(topic.topic_id, self.topic, topic) for topic in phase.topics),
             at=phase.at,
-            marks=_renamed(phase, phase_id="phase"),
+            marks=_rename_marks(phase, phase_id="phase"),
         )
 
     def topic(self, topic: TopicForm) -> Topic:
@@ -199,7 +199,7 @@ class _Translator:
             declare=topic.declare,
             actions=tuple(action for action in read if action is not None),
             at=topic.at,
-            marks=_renamed(topic, topic_id="topic", topic_goal="goal"),
+            marks=_rename_marks(topic, topic_id="topic", topic_goal="goal"),
         )
 
     def action(self, action: _Action) -> actions.Action | None:
@@ -210,7 +210,7 @@ class _Translator:
             "tone": config.tone,
             "role": config.ai_role,
             "at": action.at,
-            "marks": _renamed(action, action_id="id"),
+            "marks": _rename_marks(action, action_id="id"),
         }
         for key, at in config.marks.items():
             if key not in {*CONFIG_KEYS[action.action_type], "assignments"}:  # they are part of `output`
@@ -221,7 +221,7 @@ class _Translator:
                 self.reader.add("KEY_IGNORED", message, at, fix, severity=severity)
         match action.action_type:
             case "ai_say" | "ai_ask" | "ai_think":
-                return self.spoken(action, common)
+                return self.model_action(action, common)
             case "show_pic":
                 image, url, caption = map(self.text, (config.image, config.url, config.caption))
                 media = actions.Media(image=image, url=url, caption=caption, at=config.at)
@@ -233,7 +233,7 @@ class _Translator:
             case _:
                 assert_never(action.action_type)
 
-    def spoken(self, action: _Action, common: dict[str, Any]) -> actions.Action | None:
+    def model_action(self, action: _Action, common: dict[str, Any]) -> actions.Action | None:
         """Return an action for a model, which needs a text."""
         kind, config = action.action_type, action.config
         task = self.content(config, config.think_goal if kind == "ai_think" else "")
@@ -386,20 +386,20 @@ class _Translator:
             return None
         in_braces = "{" in written.source  # then a word without braces is a text: {mood} == calm
 
-        def known(word: str) -> bool:
+        def is_name(word: str) -> bool:
             return not in_braces and word not in SCOPES
 
         try:
-            source = to_condition(written.source, self.refer, known)
+            source = to_condition(written.source, self.refer, is_name)
         except ValueError as error:
             self.reader.add("EXPRESSION_INVALID", str(error), written.at, condition_fix(written.source))
             return None
         if fix := name_fix(written.source, self.words.__contains__):
             self.reader.add("EXPRESSION_INVALID", f"there is no variable {shorten(written.source)}", written.at, fix)
             return None
-        report_joined_words(self.reader, written.source, known, written.at)
+        report_joined_words(self.reader, written.source, is_name, written.at)
         return Expression(source, written.at)
 
 
-def _renamed(node: Node, **names: str) -> dict[str, Location]:
+def _rename_marks(node: Node, **names: str) -> dict[str, Location]:
     return {names.get(key, key): at for key, at in node.marks.items()}

@@ -10,21 +10,21 @@ from scripts.expressions.suggestions import SURE, likeness, snake_case
 from scripts.formats import words
 from scripts.formats.condition_trees import condition_text
 from scripts.formats.session.config import TEXT_KEYS, Config
-from scripts.formats.text_lists import choice_texts, has_variable_name, is_meaning, is_record, named
+from scripts.formats.text_lists import choice_texts, has_variable_name, is_meaning, is_record, with_name
 from scripts.model.variables import Declaration, Output
 from scripts.yaml.parser import (
     Mapping,
     Scalar,
     Sequence,
     Tree,
+    as_items,
     is_null,
     items_of,
     keys_renamed,
-    listed,
     pairs_of,
-    replaced,
     text_in,
     text_replaced,
+    with_value,
     word,
 )
 
@@ -59,7 +59,7 @@ def action(tree: Mapping) -> Mapping:
         at = config.at if config is not None else pairs[0][0].at
         own = Mapping(pairs, at)
         entries.append((word("config", own), _config(text_in(tree.get("action_type") or tree.get("type")), own)))
-    return replaced(Mapping(tuple(entries), tree.at), "condition", condition_text)
+    return with_value(Mapping(tuple(entries), tree.at), "condition", condition_text)
 
 
 def _with_type(tree: Mapping) -> Mapping:
@@ -109,17 +109,17 @@ def _spoken_value(key: Scalar, value: Tree) -> Tree:
         return condition_text(value)
     if key.text != "output" or is_null(value):
         return value
-    return Sequence(tuple(each for item in listed(value) for each in _named(item)), value.at)
+    return Sequence(tuple(each for item in as_items(value) for each in _outputs_by_name(item)), value.at)
 
 
-def _named(item: Tree) -> Iterator[Tree]:
+def _outputs_by_name(item: Tree) -> Iterator[Tree]:
     """Yield an output, or each of ``{name: meaning, …}``, whose keys are those of no output."""
     pairs = pairs_of(item)
     is_one = any(_is_output_key(key.text) or isinstance(value, Sequence) for key, value in pairs)
     if not isinstance(item, Mapping) or not pairs or (is_one and not has_variable_name(item, _OUTPUT_KEYS)):
         yield item
         return
-    yield from (named("get", key, value, "define") for key, value in pairs)
+    yield from (with_name("get", key, value, "define") for key, value in pairs)
 
 
 _OUTPUT_KEYS = {*Output.__struct_fields__, *words.OUTPUT_KEYS, "set"}
@@ -202,7 +202,7 @@ def document(tree: Mapping) -> Mapping:
     """Return the keys of a session in `session`, also if they are beside it or the file is the session."""
     if listed := listed_sessions(tree):
         tree = keys_renamed(tree, {"sessions": "session"})
-        tree = replaced(tree, "session", lambda _: listed[0])
+        tree = with_value(tree, "session", lambda _: listed[0])
     own = tree.get("session")
     if own is not None and not isinstance(own, Mapping):
         return tree
@@ -217,7 +217,7 @@ def document(tree: Mapping) -> Mapping:
 def part(tree: Mapping, keys: MappingType[str, str], condition: str = "entry_condition") -> Mapping:
     """Convert the keys, the condition and the variables of a session, phase or topic."""
     renamed = text_replaced(keys_renamed(tree, keys), "locale", _language_tag)
-    return replaced(replaced(renamed, condition, condition_text), "declare", _declared)
+    return with_value(with_value(renamed, condition, condition_text), "declare", _list_declarations)
 
 
 def _language_tag(written: str) -> str:
@@ -225,7 +225,7 @@ def _language_tag(written: str) -> str:
     return words.LOCALES.get(written.casefold(), written.replace("_", "-"))
 
 
-def _declared(tree: Tree) -> Tree:
+def _list_declarations(tree: Tree) -> Tree:
     """Return a list of declarations, also of ``{name: meaning, name: 0, name: {type: number}}``."""
     is_one = isinstance(tree, Mapping) and not _NAMES_OF_VARIABLES.isdisjoint(tree.keys())
     if not isinstance(tree, Mapping) or (is_one and not has_variable_name(tree, _DECLARATION_KEYS)):
@@ -235,19 +235,19 @@ def _declared(tree: Tree) -> Tree:
         if is_record(value, _DECLARATION_KEYS - _NAMES_OF_VARIABLES):
             found.append(Mapping(((word("var", key), key), (word("value", key), value)), key.at))
         else:
-            found.append(named("var", key, value, "define" if is_meaning(value) else "value"))
+            found.append(with_name("var", key, value, "define" if is_meaning(value) else "value"))
     return Sequence(tuple(found), tree.at)
 
 
 def declaration(tree: Mapping) -> Mapping:
     """Convert a declared variable."""
-    return _typed(keys_renamed(tree, words.DECLARATION_KEYS))
+    return _in_model_words(keys_renamed(tree, words.DECLARATION_KEYS))
 
 
 def output(tree: Mapping) -> Mapping:
     """Convert an output, also the ends in ``range: [1, 10]`` or ``range: 1-10``."""
     pairs = (each for pair in keys_renamed(tree, words.OUTPUT_KEYS).pairs for each in _ends(*pair))
-    return _typed(Mapping(tuple(pairs), tree.at))
+    return _in_model_words(Mapping(tuple(pairs), tree.at))
 
 
 _RANGE = re.compile(r"(-?\d+(?:\.\d+)?)\s*(?:[-~–—～至到]|\.\.|to)\s*(-?\d+(?:\.\d+)?)")
@@ -261,22 +261,22 @@ def _ends(key: Scalar, value: Tree) -> tuple[tuple[Scalar, Tree], ...]:
     return ((word("min", key), value.items[0]), (word("max", key), value.items[1]))
 
 
-def _typed(tree: Mapping, kinds: MappingType[str, str] = words.VARIABLE_TYPES) -> Mapping:
+def _in_model_words(tree: Mapping, kinds: MappingType[str, str] = words.VARIABLE_TYPES) -> Mapping:
     """Return the type in the words of the model, and the choices as a list of texts."""
     typed = text_replaced(tree, "type", lambda kind: kinds.get(kind.strip().lower(), kind))
-    return replaced(typed, "choices", choice_texts)
+    return with_value(typed, "choices", choice_texts)
 
 
 def computed_output(tree: Mapping) -> Mapping:
     """Convert an output that is computed."""
-    return replaced(keys_renamed(tree, {"condition": "when", "if": "when"}), "when", condition_text)
+    return with_value(keys_renamed(tree, {"condition": "when", "if": "when"}), "when", condition_text)
 
 
 def form_field(tree: Mapping) -> Mapping:
     """Convert a field of a form."""
     renamed = keys_renamed(tree, words.FIELD_KEYS)
     alone = {} if renamed.get("choices") is not None else {"checkbox": "boolean"}
-    return _typed(renamed, {**words.FIELD_TYPES, **alone})
+    return _in_model_words(renamed, {**words.FIELD_TYPES, **alone})
 
 
 def _is_blank(tree: Tree) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from scripts.formats.stage.keywords import DO, FOREACH, UNSUPPORTED
 from scripts.formats.stage.names import KnownNames, bare, is_name, node_id, variable_name
-from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at, entries
+from scripts.formats.stage.stage_reader import Item, StageReader, content_at, entries, placeholder_of
 from scripts.formats.text_lists import choices_in, is_coded
 from scripts.formats.words import VERBS
 from scripts.model.actions import ROUNDS_DEFAULT, ROUNDS_MAX, Action, Ask, Call, ChoiceItem, Choose, ListedChoices, Loop
@@ -39,13 +39,13 @@ def call(
         inner = Item(notation, _named_skill(tree))
         name = inner.word("goal", "skill", "name", "call", "topic")
         parameters = dict(_parameters(notation, inner))
-        returned = _returned(notation, inner)
+        returned = _read_results(notation, inner)
         parameters |= _beside(notation, inner, ())
     else:
-        name, parameters = _called(notation, tree)
+        name, parameters = _read_skill(notation, tree)
         returned = {}
     parameters |= dict(_parameters(notation, item))
-    returned |= _returned(notation, item)
+    returned |= _read_results(notation, item)
     parameters |= _beside(notation, item, other)
     return Call(skill=node_id(name), input=parameters, output=returned, loop=loop, marks=item.marks, **common)
 
@@ -65,13 +65,13 @@ def _beside(notation: StageReader, item: Item, other: Collection[str]) -> dict[s
     parameters = {}
     for key, value in item.the_rest(but=other):
         if key.text in UNSUPPORTED:
-            notation.left_over(key, value, _INPUTS)
+            notation.report_unknown(key, value, _INPUTS)
         else:
             parameters[variable_name(key.text)] = notation.value_expression(value)
     return parameters
 
 
-def _called(notation: StageReader, tree: Tree) -> tuple[str, dict[str, Expression]]:
+def _read_skill(notation: StageReader, tree: Tree) -> tuple[str, dict[str, Expression]]:
     """Read ``SKILL``, or ``SKILL(name=value, …)`` as in programs."""
     written = notation.word(tree)
     found = _CALL.fullmatch(written)
@@ -116,13 +116,13 @@ def _one_given(notation: StageReader, item: Item) -> Iterator[tuple[str, Express
     for key in ("define", "desc", "description", "type"):
         item.take(key)
     item.finish()
-    if isinstance(name, Mapping) and braced(name) is None and value is None and source is None:
+    if isinstance(name, Mapping) and placeholder_of(name) is None and value is None and source is None:
         yield from ((notation.variable(key), notation.value_expression(each)) for key, each in name.pairs)
     elif name is not None:
-        yield notation.variable(name), _handed(notation, name, value, source, listed)
+        yield notation.variable(name), _argument(notation, name, value, source, listed)
 
 
-def _handed(
+def _argument(
     notation: StageReader, name: Tree, value: Tree | None, source: Tree | None, listed: Tree | None
 ) -> Expression:
     placeholder = value if isinstance(value, Scalar) and is_name(value.text) else None
@@ -147,7 +147,7 @@ def list_of_input(notation: StageReader, item: Item, tree: Tree) -> Scalar | Non
     return Scalar(bare(found[0].text), False, found[0].at) if found else None
 
 
-def _returned(notation: StageReader, item: Item) -> dict[str, str]:
+def _read_results(notation: StageReader, item: Item) -> dict[str, str]:
     """Read the variables that store the results of a skill."""
     found: dict[str, str] = {}
     for tree in entries(item.take("output", "outputs", "returns", "get")):
@@ -182,7 +182,7 @@ def choose(
     asked: Template | None = None
     listed = item.take("choices", "options", "option", "items")
     if listed is None and isinstance(tree, Scalar) and len(choices_in(tree).items) > 1:
-        tree = _separated(notation, tree) or tree
+        tree = _split_list(notation, tree) or tree
     if isinstance(tree, Sequence | Mapping):  # the choices in place of a variable's name
         name = item.take("var", "output", "get", "name")
         if listed is not None:
@@ -190,13 +190,13 @@ def choose(
             notation.refuse("KEY_CONFLICT", "two keys list choices", listed.at, fix)
         listed, variable = listed or tree, notation.variable(name) if name is not None else CHOICE
     else:
-        asked, variable = _asked_for(notation, item, tree)
+        asked, variable = _read_question(notation, item, tree)
     question = item.template("question", "text", "title", "prompt") or asked
     rounds = notation.number(item.take("max_rounds"), 0, ROUNDS_MAX)
     choices = _Choices(notation, own, verbs)
     from_list = _from_list(notation, listed)
     if from_list is None:
-        choices.every(_separated(notation, listed))
+        choices.every(_split_list(notation, listed))
     if not choices.found and from_list is None:
         notation.slip("CHOICES_INVALID", "there are no choices; any answer is accepted", item.at)
         return Ask(question=question or Template("", item.at), outputs=(Output(get=variable, at=item.at),), **common)
@@ -214,7 +214,7 @@ def choose(
     )
 
 
-def _asked_for(notation: StageReader, item: Item, tree: Tree) -> tuple[Template | None, str]:
+def _read_question(notation: StageReader, item: Item, tree: Tree) -> tuple[Template | None, str]:
     """Return the question and variable of ``user_option: VARIABLE``, or ``user_option: QUESTION`` whose variable is
     `var` or the only `output`.
     """
@@ -236,7 +236,7 @@ def _from_list(notation: StageReader, tree: Tree | None) -> ListedChoices | None
     return ListedChoices(loop=loop, key=Expression(loop.name, tree.at), text=text, at=tree.at)
 
 
-def _separated(notation: StageReader, listed: Tree | None) -> Tree | None:
+def _split_list(notation: StageReader, listed: Tree | None) -> Tree | None:
     """Return a list, also if it is written as a text."""
     if not isinstance(listed, Scalar) or len((found := choices_in(listed)).items) < 2:
         return listed
@@ -263,11 +263,11 @@ class _Choices:
                     if each.value is not None:
                         self.keep(each.text.strip(), self._notation.template(each), each)
                 case Mapping() if {"key", "text", "label"} & set(each.keys()):
-                    self.named(each)
+                    self.read_by_key(each)
                 case Mapping():
                     self.pairs(each, is_whole=each is tree)
 
-    def named(self, tree: Mapping) -> None:
+    def read_by_key(self, tree: Mapping) -> None:
         """Read ``{key, text}`` with the actions of the choice."""
         item = Item(self._notation, tree)
         key, text = item.take("key", "id"), item.take("text", "label", "desc")
@@ -291,7 +291,7 @@ class _Choices:
             if isinstance(value, Mapping) and not _is_text(value):
                 head = (Scalar("key", True, key.at), key)
                 text = () if value.get("text") is not None else ((Scalar("text", True, key.at), key),)
-                self.named(Mapping((head, *text, *value.pairs), value.at))
+                self.read_by_key(Mapping((head, *text, *value.pairs), value.at))
                 continue
             actions: tuple[Action, ...] = ()
             if isinstance(value, Sequence):
@@ -329,7 +329,7 @@ def foreach_of(notation: StageReader, item: Item) -> tuple[Loop, KnownNames]:
     """Read the loop of an item, from its `foreach` and sibling keys."""
     tree = item.take(*FOREACH)
     written = item.word("as", "item", "var", "each")
-    if isinstance(tree, Mapping) and braced(tree) is None:
+    if isinstance(tree, Mapping) and placeholder_of(tree) is None:
         inner = Item(notation, tree)
         written = written or inner.word("as", "item", "var", "each", "name")
         tree = inner.take("list", "in", "of", "items", "from", *FOREACH)
@@ -344,13 +344,17 @@ def loop_of(notation: StageReader, tree: Tree | None, written: str, at: Location
     if isinstance(tree, Sequence):
         source, listed, place = notation.value_expression(tree).source, "", tree.at
     else:
-        text = (braced(tree) or "" if isinstance(tree, Mapping) else notation.word(tree)) if tree is not None else ""
+        text = (
+            (placeholder_of(tree) or "" if isinstance(tree, Mapping) else notation.word(tree))
+            if tree is not None
+            else ""
+        )
         found = None if is_name(text) and "{" in text else _AS.fullmatch(text.strip()) or _IN.fullmatch(text.strip())
         if found is not None:
             text, written = found["list"], written or found["name"]
         place = content_at(tree) if isinstance(tree, Scalar) else at
         source, listed = _list(notation, text.strip(), place)
-    name = re.sub(r"\W+", "_", variable_name(written)) if written else _unused(notation)
+    name = re.sub(r"\W+", "_", variable_name(written)) if written else _default_name(notation)
     return Loop(items=Expression(source, place), name=name, at=place), KnownNames(written or ITEM, name, listed)
 
 
@@ -359,9 +363,9 @@ def _list(notation: StageReader, text: str, at: Location) -> tuple[str, str]:
     if not text:
         notation.lacks("`foreach` has no list", at, "Write `foreach: LIST as item`.")
         return "[]", ""
-    return (notation.refer(text), bare(text)) if is_name(text) else (notation.computed(text, at).source, "")
+    return (notation.refer(text), bare(text)) if is_name(text) else (notation.formula(text, at).source, "")
 
 
-def _unused(notation: StageReader) -> str:
+def _default_name(notation: StageReader) -> str:
     """Return a default name for an item that differs from those of enclosing loops."""
     return unused_name(ITEM, {loop.name for loop in notation.loops})

@@ -12,7 +12,7 @@ from scripts.expressions.values import DeclaredType, Value, ValueRefused, coerce
 from scripts.formats.stage.names import node_id
 from scripts.formats.stage.outputs import choices_of, limit
 from scripts.formats.stage.stage_reader import Item, StageReader, entries, parts_of
-from scripts.formats.text_lists import choices_in, named
+from scripts.formats.text_lists import choices_in, with_name
 from scripts.formats.words import FIELD_TYPES
 from scripts.model.base import Template, without_places
 from scripts.model.script import FieldType, FormDefinition, FormField
@@ -188,11 +188,11 @@ def inside_of(notation: StageReader, tree: Tree | None) -> Inside:
         if kind in _TEXT_WIDGETS:
             inside.notes.append(notation.template(each.pairs[0][1]))
         else:
-            inside.fields.append(_named(each) if kind else each)
+            inside.fields.append(_field_of(each) if kind else each)
     return inside
 
 
-def _named(tree: Mapping) -> Mapping:
+def _field_of(tree: Mapping) -> Mapping:
     """Convert a widget to a field: its name is its question, unless a variable is named beside it."""
     (kind, question), rest = tree.pairs[0], tree.pairs[1:]
     if isinstance(question, Mapping):
@@ -215,7 +215,7 @@ def _mappings_of(notation: StageReader, tree: Tree | None) -> Iterator[Mapping]:
         _refuse_code(notation, Item(notation, tree).take_pairs(_LANGUAGES))
         for key, value in tree.pairs:  # name: label, or name: {type: …}
             if key.text not in _LANGUAGES:
-                yield _with_type(named("field", key, value, "label"))
+                yield _with_type(with_name("field", key, value, "label"))
         return
     for each in entries(tree):
         if isinstance(each, Mapping):

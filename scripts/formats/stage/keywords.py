@@ -57,7 +57,7 @@ def with_verb(tree: Mapping) -> Mapping:
     word = kind.text.strip() if kind is not None else ""
     if kind is not None and word in {*VERBS, *BLOCKS} and (not is_named or isinstance(config, Mapping)):
         pairs = _inline(word, kind, pairs)
-    pairs = [each for pair in _filled(pairs) for each in _spread(pair)]
+    pairs = [each for pair in _fill_text(pairs) for each in _spread(pair)]
     names = [key.text for key, _ in pairs]
     return Mapping(tuple(pairs), tree.at) if len(set(names)) == len(names) else tree
 
@@ -87,7 +87,7 @@ def _without_older(pairs: list[Pair]) -> list[Pair]:
     return [*rest, (Scalar("output", True, at), Mapping(tuple(older), at))]
 
 
-def _filled(pairs: list[Pair]) -> list[Pair]:
+def _fill_text(pairs: list[Pair]) -> list[Pair]:
     """Use ``content:`` beside an empty ``ai_ask:`` as its text."""
     verb = next((pair for pair in pairs if pair[0].text in SPOKEN and is_null(pair[1])), None)
     text = next((pair for name in TEXTS for pair in pairs if pair[0].text == name), None)

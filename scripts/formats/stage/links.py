@@ -28,7 +28,7 @@ Actions = tuple[Action, ...]
 _Owner = TypeVar("_Owner", Phase, Topic)
 
 
-def linked(script: Script, files: Collection[str], problems: Problems, *, lenient: bool) -> Script:
+def link(script: Script, files: Collection[str], problems: Problems, *, lenient: bool) -> Script:
     """Link all parts of a script that are in these files, which have the stage format.
 
     An unknown name is an error.
@@ -96,13 +96,13 @@ class _Linker:
     def topic(self, topic: Topic) -> Topic:
         phase = self._phase
         outer = (*self.script.globals, *self.script.declare, *(phase.declare if phase is not None else ()))
-        return replace(topic, actions=self.owned(topic.actions, (*outer, *topic.declare), self._own))
+        return replace(topic, actions=self.link_owned(topic.actions, (*outer, *topic.declare), self._own))
 
     def skill(self, skill: Skill) -> Skill:
         self._skill = skill
         declared = (*self.script.globals, *skill.params, *skill.declare)
         known = {each.var for each in (*skill.params, *skill.declare)} | set(of_owner(skill))
-        linked = replace(skill, actions=self.owned(skill.actions, declared, known))
+        linked = replace(skill, actions=self.link_owned(skill.actions, declared, known))
         self._skill = None
         return linked
 
@@ -113,9 +113,9 @@ class _Linker:
         if then.policy == "goto":
             target = self.target(then.target, then.at)
             then = replace(then, target=target) if target else After(at=then.at)
-        return replace(interrupt, actions=self.owned(interrupt.actions, declared, known), then=then)
+        return replace(interrupt, actions=self.link_owned(interrupt.actions, declared, known), then=then)
 
-    def owned(self, actions: Actions, declared: Collection[Declaration], known: set[str]) -> Actions:
+    def link_owned(self, actions: Actions, declared: Collection[Declaration], known: set[str]) -> Actions:
         self._declared = {each.var: each for each in declared}
         self._in_sight = known
         self._ids = set()
@@ -127,7 +127,7 @@ class _Linker:
         return tuple(linked for action in actions if (linked := self.action(action)) is not None)
 
     def action(self, action: Action) -> Action | None:
-        linked = self.linked(action)
+        linked = self.link_action(action)
         if linked is None:
             return None
         if linked.id in self._ids:
@@ -147,7 +147,7 @@ class _Linker:
         self._loops = outer
         return linked
 
-    def linked(self, action: Action) -> Action | None:
+    def link_action(self, action: Action) -> Action | None:
         match action:
             case Call():
                 return self.call(action)
@@ -166,11 +166,11 @@ class _Linker:
                 ai, human = self.role(sides.ai, sides.at), self.role(sides.human, sides.at)
                 return replace(action, speakers=replace(sides, ai=ai, human=human))
             case Ask() | AiAsk() | AiThink():
-                return replace(action, outputs=tuple(map(self.defined, action.outputs)))
+                return replace(action, outputs=tuple(map(self.define, action.outputs)))
             case _:
                 return action
 
-    def defined(self, item: OutputItem) -> OutputItem:
+    def define(self, item: OutputItem) -> OutputItem:
         """Complete an output without a meaning from the declaration of its variable."""
         match item:
             case Output():
@@ -178,7 +178,7 @@ class _Linker:
                 needs = declared is not None and not item.define and bool(declared.define)
                 return replace(item, define=declared.define.strip()) if needs and declared else item
             case Records():
-                fields = (each for each in map(self.defined, item.fields) if isinstance(each, Output))
+                fields = (each for each in map(self.define, item.fields) if isinstance(each, Output))
                 return replace(item, fields=tuple(fields))
             case _:
                 return item
@@ -228,7 +228,7 @@ class _Linker:
             self.refuse("SKILL_UNKNOWN", f"unknown skill {action.skill}", action.mark("call"), fix)
             return None
         parameters = dict(self.parameters(action, skill))
-        return replace(action, skill=skill.id, input=parameters, output=dict(self.returned(action, skill)))
+        return replace(action, skill=skill.id, input=parameters, output=dict(self.results_of(action, skill)))
 
     def skill_named(self, name: str) -> Skill | None:
         found: Skill | None = _by_name(name, self.script.skills, lambda each: each.title)
@@ -266,7 +266,7 @@ class _Linker:
         is_returned = self._skill is None and bool(self._returned.get(name, set()) - {skill.id})
         return variable_reference(name) if name in self._in_sight or is_returned else ""
 
-    def returned(self, action: Call, skill: Skill) -> Iterator[tuple[str, str]]:
+    def results_of(self, action: Call, skill: Skill) -> Iterator[tuple[str, str]]:
         """Yield the variables of the skill's results: as written, otherwise variables of the same name."""
         everywhere = {each.var for each in self.script.globals} if action.loop is None else set()
         stored = {*action.output, *action.output.values()}
@@ -329,7 +329,7 @@ def with_lifetimes(script: Script, problems: Problems) -> Script:
     """Return the script with such declarations moved to the session; a note reports each."""
     everywhere = {each.var for each in (*script.globals, *script.declare)}
     moved: dict[str, Declaration] = {}
-    for each, path in _outlived(script):
+    for each, path in _find_outlived(script):
         if each.var not in everywhere and each.var not in moved:
             moved[each.var] = each
             message = f"`{each.var}` is read outside of its scope, so it is declared for the session"
@@ -344,7 +344,7 @@ def with_lifetimes(script: Script, problems: Problems) -> Script:
     return replace(script, declare=(*script.declare, *moved.values()), phases=tuple(phases))
 
 
-def _outlived(script: Script) -> Iterator[tuple[Declaration, str]]:
+def _find_outlived(script: Script) -> Iterator[tuple[Declaration, str]]:
     """Yield the declarations of stages and goals whose variable is read elsewhere without a declaration."""
     free = {
         (phase.id, topic.id): _reads(topic) - {each.var for each in (*phase.declare, *topic.declare)}

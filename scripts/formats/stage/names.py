@@ -123,7 +123,7 @@ def names_of(script: Script, *, with_calls: bool = True) -> Names:
     for action in all_actions(script):
         known |= {action.loop.name} if isinstance(action, Foreach) else set()
         if with_calls or not isinstance(action, Call):
-            valued |= set(written_by(action, script.forms))
+            valued |= set(names_written(action, script.forms))
         assigned = action.assignments if isinstance(action, Set) else {}
         numbers |= {name for name, value in assigned.items() if number_in(value.source) is not None}
         for item in outputs_of(action):
@@ -136,7 +136,7 @@ def names_of(script: Script, *, with_calls: bool = True) -> Names:
     return Names(frozenset(known), frozenset(valued), frozenset(numbers), found)
 
 
-def written_by(action: Action, forms: Iterable[FormDefinition] = ()) -> Iterator[str]:
+def names_written(action: Action, forms: Iterable[FormDefinition] = ()) -> Iterator[str]:
     """Yield the variables that an action sets."""
     match action:
         case Set():
@@ -152,4 +152,4 @@ def written_by(action: Action, forms: Iterable[FormDefinition] = ()) -> Iterator
 
 def of_owner(owner: Skill | Interrupt) -> tuple[str, ...]:
     """Return the variables that the actions of a skill or interrupt set, each once, in order."""
-    return tuple(dict.fromkeys(name for action in walk(owner.actions) for name in written_by(action)))
+    return tuple(dict.fromkeys(name for action in walk(owner.actions) for name in names_written(action)))

@@ -15,9 +15,9 @@ from scripts.formats.text_lists import (
     has_variable_name,
     is_meaning,
     is_record,
-    named,
     report_letters,
     report_meaning,
+    with_name,
 )
 from scripts.formats.words import VARIABLE_TYPES
 from scripts.model.base import Location, without_places
@@ -43,7 +43,7 @@ def declarations(notation: StageReader, tree: Tree | None, *, are_values: bool =
     The texts of ``{name: text}`` are meanings, or values if `are_values` is set.
     """
     found: dict[str, Declaration] = {}
-    for each in _declared(notation, tree, are_values=are_values):
+    for each in _read_declarations(notation, tree, are_values=are_values):
         if each.var in found:
             found[each.var] = _together(notation, found[each.var], each, f"{each.var} is declared")
         found.setdefault(each.var, each)
@@ -69,7 +69,7 @@ def _together(notation: StageReader, first: _S, second: _S, what: str) -> _S:
     return replace(first, **changed)
 
 
-def _declared(notation: StageReader, tree: Tree | None, *, are_values: bool) -> list[Declaration]:
+def _read_declarations(notation: StageReader, tree: Tree | None, *, are_values: bool) -> list[Declaration]:
     is_one = isinstance(tree, Mapping) and bool({*_VARS, "dict"} & set(tree.keys()))
     if isinstance(tree, Mapping) and (not is_one or has_variable_name(tree, _DECLARATION_KEYS)):
         return [_of_pair(notation, key, value, is_value=are_values) for key, value in tree.pairs]
@@ -113,7 +113,7 @@ def _of_pair(notation: StageReader, key: Scalar, value: Tree, *, is_value: bool)
     """Read ``name: meaning``, ``name: 0`` or ``name: []``."""
     var = notation.variable(key)
     if isinstance(value, Mapping) and not is_record(value, _DECLARATION_KEYS - set(_VARS)):
-        return _of_mapping(notation, named("var", key, value, "define"))[0]
+        return _of_mapping(notation, with_name("var", key, value, "define"))[0]
     if isinstance(value, Scalar) and is_meaning(value) and not is_value:
         if notation.names.valued and var not in notation.names.valued:
             report_meaning(notation.reader, key, value)
@@ -192,7 +192,7 @@ def outputs(notation: StageReader, tree: Tree | None, tolist: Tree | None = None
     gathering.every(tree)
     if tolist is not None:
         gathering.gather(tolist)
-    return gathering.found()
+    return gathering.outputs()
 
 
 class _OutputCollector:
@@ -224,7 +224,7 @@ class _OutputCollector:
                 self.one(tree, tolist)
             case Mapping():
                 for key, value in tree.pairs:  # name: meaning, or name: {type: …}
-                    self.one(named("get", key, value, "define"), tolist)
+                    self.one(with_name("get", key, value, "define"), tolist)
 
     def one(self, tree: Mapping, tolist: str) -> None:
         item = Item(self.notation, tree)
@@ -307,7 +307,7 @@ class _OutputCollector:
             found[place] = (name, item)
         return found.values()
 
-    def found(self) -> tuple[OutputItem, ...]:
+    def outputs(self) -> tuple[OutputItem, ...]:
         single: list[OutputItem] = []
         computed: list[OutputItem] = []
         fields: dict[str, list[Output]] = {}

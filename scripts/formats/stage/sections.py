@@ -87,12 +87,12 @@ def _section(notation: StageReader, key: str, tree: Tree, found: IncludeFile) ->
         "forms": ("forms", "form", sheet),
         "rules": ("interrupts", "rule", rule),
     }[key]
-    named = _named(notation, tree, verb)
+    named = _mappings_of(notation, tree, verb)
     items = [read_one(notation, each) for each in (_with_fields(named) if verb == "form" else named)]
     return replace(found, **{field: (*getattr(found, field), *items)})
 
 
-def _named(notation: StageReader, tree: Tree, verb: str) -> Iterator[Mapping]:
+def _mappings_of(notation: StageReader, tree: Tree, verb: str) -> Iterator[Mapping]:
     """Yield the mappings of a list, or of a mapping by name; a name alone stands for a mapping with only the name."""
     if isinstance(tree, Mapping) and _is_by_name(tree, verb):
         yield from _by_name(tree, verb)
@@ -131,12 +131,12 @@ def _with_fields(trees: Iterator[Mapping]) -> Iterator[Mapping]:
         if is_widget(each):
             fields.append(each)
             continue
-        yield from _closed(form, fields)
+        yield from _close_form(form, fields)
         form, fields = each, []
-    yield from _closed(form, fields)
+    yield from _close_form(form, fields)
 
 
-def _closed(form: Mapping | None, fields: list[Tree]) -> Iterator[Mapping]:
+def _close_form(form: Mapping | None, fields: list[Tree]) -> Iterator[Mapping]:
     if not fields:
         yield from (form,) if form is not None else ()
         return

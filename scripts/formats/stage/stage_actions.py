@@ -237,7 +237,7 @@ def _no_verb(notation: StageReader, item: Item) -> list[actions.Action]:
         return []
     if all(is_note(key.text) for key, _ in rest):
         for key, value in rest:
-            notation.left_over(key, value, ())
+            notation.report_unknown(key, value, ())
         return []
     kinds = [value for key, value in rest if key.text in keywords.KINDS and isinstance(value, Scalar) and value.value]
     named = kinds[0] if kinds else rest[0][0]

@@ -88,7 +88,7 @@ class _Translator:
             locale=self.locale(session.take("locale", "language") or document.take("locale", "language")),
             default_scope=self.scope(session.take("default_scope") or document.take("default_scope")),
             template_scheme=session.word("template_scheme"),
-            use=(*self.used(document), *self.used(session)),
+            use=(*self.files_used(document), *self.files_used(session)),
             declare=(*declared, *self.others(session, document, {each.var for each in declared})),
             phases=self.phases(stages) if stages is not None else self.only_phase(name, steps, session.at),
             form="stage",
@@ -113,7 +113,7 @@ class _Translator:
             return None
         return (tag if "-" in tag else tag.casefold()) or None
 
-    def used(self, item: Item) -> tuple[str, ...]:
+    def files_used(self, item: Item) -> tuple[str, ...]:
         return self.notation.words(item.take("use", "include", "import"))
 
     def others(self, session: Item, document: Item, used_ids: set[str]) -> Iterator[Declaration]:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from scripts.expressions.expressions import compile_expression
 from scripts.expressions.suggestions import suggest
-from scripts.expressions.values import Value, ValueRefused, bounded, literal, number_in, shorten
+from scripts.expressions.values import Value, ValueRefused, literal, number_in, shorten, to_value
 from scripts.formats.condition_fixes import condition_fix, name_fix
 from scripts.formats.condition_trees import condition_text
 from scripts.formats.conditions import is_ambiguous, is_computed, report_joined_words, to_condition
@@ -16,7 +16,7 @@ from scripts.formats.stage.names import BRACES, KnownNames, Names, bare, is_name
 from scripts.formats.words import TRUTHS
 from scripts.model.base import Expression, Location, Template
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, items_of, listed, plain_value, text_in
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, as_items, is_null, items_of, plain_value, text_in
 from scripts.yaml.unknown_keys import SWITCH_FIX, intended_key, is_ignorable, is_switched_off
 
 NEVER = "false"
@@ -36,7 +36,7 @@ class StageReader:
         """Refuse a part in which something is missing."""
         self.refuse("REQUIRED_FIELD_MISSING", message, at, fix)
 
-    def left_over(self, key: Scalar, value: Tree, known: Collection[str]) -> None:
+    def report_unknown(self, key: Scalar, value: Tree, known: Collection[str]) -> None:
         """Record an unknown key: a warning for a comment, an error for anything else."""
         if key.text in UNSUPPORTED:
             why, fix = UNSUPPORTED[key.text]
@@ -77,7 +77,7 @@ class StageReader:
                 return self._text_of_mapping(tree)
 
     def _text_of_mapping(self, tree: Mapping) -> str:
-        if (placeholder := braced(tree)) is not None:
+        if (placeholder := placeholder_of(tree)) is not None:
             fix = f'Put quotes around it: "{placeholder}".'
             self.slip("TYPE_MISMATCH", "a text that starts with a brace needs quotes", tree.at, fix)
             return placeholder
@@ -100,7 +100,7 @@ class StageReader:
 
     def templates(self, tree: Tree) -> tuple[Template, ...]:
         """Read one or several texts with placeholders."""
-        return tuple(map(self.template, listed(tree)))
+        return tuple(map(self.template, as_items(tree)))
 
     def words(self, tree: Tree | None) -> tuple[str, ...]:
         """Read one or several texts without placeholders."""
@@ -142,14 +142,16 @@ class StageReader:
             parts = [part for each in tree.items if (part := self.condition(each)) is not None]
             return Expression(" and ".join(f"({part.source})" for part in parts), tree.at) if parts else None
         spelled = condition_text(tree)
-        written = spelled.text if isinstance(spelled, Scalar) else braced(tree) if isinstance(tree, Mapping) else None
+        written = (
+            spelled.text if isinstance(spelled, Scalar) else placeholder_of(tree) if isinstance(tree, Mapping) else None
+        )
         if written is None:
             fix = 'Write a text, such as "{age} >= 18".'
             self.refuse("TYPE_MISMATCH", "expected a condition, found a mapping", tree.at, fix)
             return Expression(NEVER, tree.at)
-        return self.computed(written, content_at(tree))
+        return self.formula(written, content_at(tree))
 
-    def computed(self, written: str, at: Location) -> Expression:
+    def formula(self, written: str, at: Location) -> Expression:
         """Return the expression of a condition or formula."""
         try:
             source = to_condition(written, self.refer, self.knows)
@@ -167,7 +169,7 @@ class StageReader:
 
     def value_expression(self, tree: Tree) -> Expression:
         """Read a value of an assignment or parameter: an expression, a text with placeholders, or a plain value."""
-        if isinstance(tree, Mapping) and (placeholder := braced(tree)) is not None:
+        if isinstance(tree, Mapping) and (placeholder := placeholder_of(tree)) is not None:
             return Expression(to_text_expression(placeholder, self.refer), tree.at)
         if isinstance(tree, Scalar) and isinstance(tree.value, str):
             calculates = is_computed(tree.text, self.knows)
@@ -178,7 +180,7 @@ class StageReader:
                 message = f"{shorten(tree.text)} is read as a {'calculation' if calculates else 'text'}"
                 self.reader.add("VALUE_AMBIGUOUS", message, content_at(tree))
             if calculates:
-                return self.computed(tree.text, content_at(tree))
+                return self.formula(tree.text, content_at(tree))
             report_placeholders(self.reader, tree.text, content_at(tree))
             formula = tree.text.lstrip("= ")
             fix = f"Write `{formula}`." if is_computed(formula, self.knows) or self.knows(formula) else ""
@@ -198,7 +200,7 @@ class StageReader:
         if tree is None:
             return None
         try:
-            return bounded(plain_value(tree))
+            return to_value(plain_value(tree))
         except ValueRefused as refused:
             self.refuse("CONSTRAINT_VIOLATION", str(refused), tree.at)
             return None
@@ -291,7 +293,7 @@ class Item:
     def finish(self) -> None:
         """Report the remaining pairs."""
         for key, value in self.the_rest():
-            self._notation.left_over(key, value, self._read_names)
+            self._notation.report_unknown(key, value, self._read_names)
 
 
 def parts_of(tree: Scalar) -> list[Scalar]:
@@ -300,7 +302,7 @@ def parts_of(tree: Scalar) -> list[Scalar]:
     return [Scalar(part.strip(), False, tree.at, tree.is_block) for part in parts if part.strip()]
 
 
-def braced(tree: Mapping) -> str | None:
+def placeholder_of(tree: Mapping) -> str | None:
     """Return a placeholder that YAML reads as a mapping: ``{name}`` without quotes."""
     if len(tree.pairs) != 1:
         return None
@@ -316,4 +318,4 @@ def content_at(tree: Tree) -> Location:
 
 def entries(tree: Tree | None) -> tuple[Tree, ...]:
     """Return the items of a list; a single item needs no dash, and null is none."""
-    return () if tree is None or is_null(tree) else listed(tree)
+    return () if tree is None or is_null(tree) else as_items(tree)

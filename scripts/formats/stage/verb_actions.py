@@ -11,14 +11,14 @@ from scripts.formats.condition_trees import CRITERIA, condition_text
 from scripts.formats.conditions import compares
 from scripts.formats.stage.names import bare, event_name, node_id
 from scripts.formats.stage.outputs import outputs
-from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at
+from scripts.formats.stage.stage_reader import Item, StageReader, content_at, placeholder_of
 from scripts.model import actions
 from scripts.model.actions import ROUNDS_MAX, Exit
 from scripts.model.base import Expression, Template
 from scripts.model.older_keys import ExitCriteria, exits_of, speech_of
 from scripts.model.variables import Output, OutputItem
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, listed, pairs_of
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, as_items, is_null, pairs_of
 
 _OF_OUTPUT = ("get", "define", "desc", "description", "choices", "options")
 
@@ -45,13 +45,13 @@ def _asking(notation: StageReader, item: Item) -> dict[str, Any]:
     rounds = notation.number(item.take("max_rounds", "max_round", "rounds"), 0, ROUNDS_MAX)
     required = notation.truth(item.take("required", "must"))
     return {
-        "outputs": tuple(_required(each, required) for each in _outputs(notation, item)),
+        "outputs": tuple(_with_required(each, required) for each in _outputs(notation, item)),
         "invalid": item.template("invalid"),
         "max_rounds": actions.ROUNDS_DEFAULT if rounds is None else rounds,
     }
 
 
-def _required(item: OutputItem, required: bool | None) -> OutputItem:
+def _with_required(item: OutputItem, required: bool | None) -> OutputItem:
     """Return an output with the `required` of its question, unless it has its own."""
     is_open = isinstance(item, Output) and item.required is None and required is not None
     return msgspec.structs.replace(item, required=required) if is_open else item
@@ -68,7 +68,7 @@ def _exits(notation: StageReader, item: Item) -> tuple[Exit, ...]:
         found["exit_criteria"] = reader.read(criteria, ExitCriteria)
     is_text = isinstance(written, Scalar) and isinstance(written.value, str)
     if isinstance(written, Scalar) and is_text and when is None and compares(written.text, notation.knows):
-        found["exit_when"] = notation.computed(written.text, content_at(written))
+        found["exit_when"] = notation.formula(written.text, content_at(written))
     elif written is not None and not is_null(written):
         found["exit"] = notation.template(written)
         if is_text:
@@ -106,7 +106,7 @@ def user_say_of(notation: StageReader, item: Item, tree: Tree, common: dict[str,
 
 def set_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action | None:
     value = item.take("value", "to", "as", "=")
-    pairs = [pair for each in listed(tree) for pair in _assigned(notation, each, value)]
+    pairs = [pair for each in as_items(tree) for pair in _read_assignments(notation, each, value)]
     if not pairs:
         notation.lacks("`value` is missing; the variable would not be set", item.at, "Add `value:`.")
         return None
@@ -128,11 +128,11 @@ def set_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]
 _ASSIGNMENT = re.compile(r"\s*([^=]+?)\s*([-+*/]?)=(?!=)\s*(.*)", re.DOTALL)
 
 
-def _assigned(notation: StageReader, tree: Tree, value: Tree | None) -> list[tuple[Tree, Tree]]:
+def _read_assignments(notation: StageReader, tree: Tree, value: Tree | None) -> list[tuple[Tree, Tree]]:
     """Read ``NAME`` with a value beside it, ``NAME = value``, ``{var: NAME, value: …}``, or ``{NAME: …}`` for each."""
     parts = re.split(r"[,，;；]", tree.text) if isinstance(tree, Scalar) and value is None else []
     if isinstance(tree, Scalar) and len(parts) > 1 and all(map(_ASSIGNMENT.fullmatch, parts)):
-        return [pair for part in parts for pair in _assigned(notation, _part(tree, part), None)]
+        return [pair for part in parts for pair in _read_assignments(notation, _part(tree, part), None)]
     if isinstance(tree, Scalar) and value is None and (found := _ASSIGNMENT.fullmatch(tree.text)) is not None:
         name, sign, text = found.groups()
         if sign:
@@ -145,7 +145,7 @@ def _assigned(notation: StageReader, tree: Tree, value: Tree | None) -> list[tup
         inner.take("define", "desc")
         inner.finish()
         return [(target, value)] if target is not None and value is not None else []
-    if isinstance(tree, Mapping) and braced(tree) is None:
+    if isinstance(tree, Mapping) and placeholder_of(tree) is None:
         if value is not None:
             fix = "Write the value after the variable: `set: {NAME: VALUE}`."
             notation.refuse("KEY_CONFLICT", "`set` and `value` both contain values", value.at, fix)
@@ -158,7 +158,7 @@ def _part(tree: Scalar, text: str) -> Scalar:
 
 
 def form_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action:
-    inner = Item(notation, tree) if isinstance(tree, Mapping) and braced(tree) is None else None
+    inner = Item(notation, tree) if isinstance(tree, Mapping) and placeholder_of(tree) is None else None
     name = notation.word(tree) if inner is None else inner.word("form", "name")
     rounds = notation.number(item.take("max_rounds", "max_round", "rounds"), 0, ROUNDS_MAX)
     if inner is not None:

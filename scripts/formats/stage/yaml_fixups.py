@@ -49,7 +49,7 @@ def read_repaired(text: str, problems: Problems, *, lenient: bool) -> Tree | Non
     tree = read_tree(text, first)
     is_ours = lenient and _is_ours(text)
     if is_ours and (tree is None or _SLIP.search(text) is not None):
-        fixed, slips = _fixed(text)
+        fixed, slips = _fix(text)
         second = Problems(problems.file)
         other = read_tree(fixed, second) if slips else None
         if slips and (other is not None or tree is None):
@@ -73,7 +73,7 @@ def readable(text: str) -> str:
     is_yaml = read_tree(text, Problems()) is not None
     if is_yaml and _SLIP.search(text) is None:
         return text
-    fixed = _fixed(text)[0]
+    fixed = _fix(text)[0]
     return text if is_yaml and read_tree(fixed, Problems()) is None else fixed
 
 
@@ -91,7 +91,7 @@ def _says_the_same(problem: Problem, lines: list[str]) -> bool:
     return first == second and not first.endswith((":", "|", ">"))
 
 
-def _fixed(text: str) -> tuple[str, list[Fixup]]:
+def _fix(text: str) -> tuple[str, list[Fixup]]:
     """Return the fixed text, with tabs of the first width with which it is YAML, and its mistakes."""
     written = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     for tab in (4, 2, 8, 2) if "\t" in text else (2,):
@@ -111,7 +111,7 @@ def _lines(lines: list[str], slips: list[Fixup], tab: int) -> Iterator[str]:
         indent = len(line) - len(line.lstrip(" "))
         if block >= 0 and (indent > block or not line.strip()):
             if tabs and line.strip() and len(written) - len(written.lstrip(" ")) <= block:
-                yield _noted(slips, number, line, "it is indented with tabs or wide spaces")
+                yield _note(slips, number, line, "it is indented with tabs or wide spaces")
             else:  # wide spaces behind the indentation are part of the text
                 yield written if line.strip() else line
             if quote and _CLOSING[quote].match(line):
@@ -120,7 +120,7 @@ def _lines(lines: list[str], slips: list[Fixup], tab: int) -> Iterator[str]:
         block, quote = -1, ""
         fixed, why = _fixed_line(line)
         why = why or ("this line is indented with tabs or wide spaces" if tabs and line.strip() else "")
-        yield _noted(slips, number, fixed, why) if why else fixed
+        yield _note(slips, number, fixed, why) if why else fixed
         found = _BLOCK.match(fixed)
         if found is None and (found := _QUOTED.match(fixed)) is not None:
             quote = "" if _CLOSING[found["quote"]].match(found["text"]) else found["quote"]
@@ -128,7 +128,7 @@ def _lines(lines: list[str], slips: list[Fixup], tab: int) -> Iterator[str]:
             block = len(found["indent"]) + len(found["dashes"])
 
 
-def _noted(slips: list[Fixup], number: int, line: str, why: str) -> str:
+def _note(slips: list[Fixup], number: int, line: str, why: str) -> str:
     slips.append(Fixup(number, why, line.strip()))
     return line
 
@@ -161,11 +161,11 @@ def _fixed_line(line: str) -> tuple[str, str]:
         return line, why
     note = _NOTE.search(pair["value"])
     value = pair["value"][: note.start()] if note else pair["value"]
-    quoted = "'" + _unquoted(value.rstrip()).replace("'", "''") + "'"
+    quoted = "'" + _text_in_quotes(value.rstrip()).replace("'", "''") + "'"
     return pair["head"] + quoted + (note[0] if note else ""), "this text needs quotes"
 
 
-def _unquoted(value: str) -> str:
+def _text_in_quotes(value: str) -> str:
     """Return the text in quotes that contains such quotes itself: ``'it's fine'``, but not ``"A" or "B"``."""
     quote = value[0]
     is_whole = quote in "\"'" and value[-1] == quote and (value.count(quote) % 2 or value[-2:] == quote * 2)

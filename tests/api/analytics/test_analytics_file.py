@@ -224,11 +224,11 @@ async def test_what_is_removed_before_it_is_read_is_reported(files: Any) -> None
 
 async def test_two_commands_work_on_the_files_one_after_the_other(tmp_path: Path) -> None:
     one, other = FolderLock(tmp_path / "analytics"), FolderLock(tmp_path / "analytics")
-    async with one.locked(1.0), one.locked(1.0):
+    async with one.hold(1.0), one.hold(1.0):
         with pytest.raises(StoreBusy):
-            async with other.locked(0.1):
+            async with other.hold(0.1):
                 pass
-    async with other.locked(1.0):
+    async with other.hold(1.0):
         pass
 
 

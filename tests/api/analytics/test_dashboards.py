@@ -161,15 +161,15 @@ async def test_schedule_writes_one_file_a_day_and_keeps_the_last(
     for hours in (0, 1, 1, 22, 1, 24):
         clock.now += timedelta(hours=hours)
         await files.look()
-        counts.append(len(files.written(TENANT, "d")))
+        counts.append(len(files.list_files(TENANT, "d")))
     assert counts == [0, 1, 1, 1, 2, 2]
-    newest = files.written(TENANT, "d")[0]
+    newest = files.list_files(TENANT, "d")[0]
     assert newest.written_at == clock.now
     assert "<title>Daily</title>" in files.path(TENANT, "d", newest.file_name).read_text("utf-8")
     await files.forget("other")
-    assert len(files.written(TENANT, "d")) == 2
+    assert len(files.list_files(TENANT, "d")) == 2
     await files.forget(TENANT)
-    assert files.written(TENANT, "d") == []
+    assert files.list_files(TENANT, "d") == []
 
 
 async def test_dashboard_deleted_during_other_writes_leaves_no_file(
@@ -185,7 +185,7 @@ async def test_dashboard_deleted_during_other_writes_leaves_no_file(
     await dashboards.delete(TENANT, other)
     await files.forget(TENANT, other)
     await writing
-    assert (len(files.written(TENANT, first)), files.written(TENANT, other)) == (1, [])
+    assert (len(files.list_files(TENANT, first)), files.list_files(TENANT, other)) == (1, [])
 
 
 async def test_files_of_a_dashboard_deleted_elsewhere_are_removed(
@@ -198,7 +198,7 @@ async def test_files_of_a_dashboard_deleted_elsewhere_are_removed(
     await files.look()
     await dashboards.delete(TENANT, "d")
     await files.look(lambda: False)
-    assert [len(files.written(TENANT, name)) for name in "de"] == [0, 1]
+    assert [len(files.list_files(TENANT, name)) for name in "de"] == [0, 1]
 
 
 MOMENTS = st.integers(0, 2**31).map(lambda seconds: datetime.fromtimestamp(seconds, UTC))

@@ -9,7 +9,7 @@ import pytest
 from api.errors import translate
 from runtime.models.offline_model import OfflineModel
 from runtime.state.ports import ModelReply, ModelRequest, OnReply, Verdict
-from store.analytics.delta import Known, write_delta
+from store.analytics.delta import KnownContent, write_delta
 from store.analytics.file import Place, maker
 from store.analytics.outlines import OUTLINES, Outline
 from store.analytics.refresh import Masking, refresh
@@ -83,7 +83,7 @@ def test_what_the_file_knows_is_believed_only_of_what_made_it(made: Path, tmp_pa
     analytics_files.refresh_all(made, place, is_masked=True)
     assert differing(whole.path, place.path) == []
     place.known_rest.write_bytes(place.known_rest.read_bytes().replace(b'"made_by":"', b'"made_by":"0'))
-    assert place.known().sessions is None
+    assert place.read_known().sessions is None
     analytics_files.refresh_all(made, place, is_masked=True)
     assert differing(whole.path, place.path) == []
 
@@ -93,7 +93,7 @@ def test_changes_are_not_all_rows_if_the_file_was_removed(made: Path, tmp_path: 
     folder.mkdir()
     analytics_files.refresh_all(made, place, is_masked=True, turns_max=20, deltas_max=1)
     database = Database.open(database_file(made).parent, read_only=True)
-    write_delta(database.cursor(), "default", folder, place.known(), units=False)
+    write_delta(database.cursor(), "default", folder, place.read_known(), units=False)
     database.close()
     (folder / OUTLINES).write_bytes(msgspec.json.encode(Outline([], [], [])))
     place.remove()  # an operator may delete the folder at any time
@@ -171,7 +171,7 @@ def test_a_full_disk_is_named(made: Path, tmp_path: Path) -> None:
     (folder / "turns.parquet").symlink_to("/dev/full")
     database = Database.open(database_file(made).parent, read_only=True)
     with pytest.raises(DiskFull, match="the disk has no space for") as caught:
-        write_delta(database.cursor(), "default", folder, Known(), units=False)
+        write_delta(database.cursor(), "default", folder, KnownContent(), units=False)
     database.close()
     answer = translate(caught.value)
     assert (answer.code, answer.message, answer.kind.status) == ("DISK_TOO_SMALL", str(caught.value), 507)
@@ -181,7 +181,7 @@ def test_a_row_that_cannot_be_read_is_reported_without_its_text(made: Path, tmp_
     folder = tmp_path / "delta"
     folder.mkdir()
     database = Database.open(database_file(made).parent, read_only=True)
-    write_delta(database.cursor(), "default", folder, Known(), units=False)
+    write_delta(database.cursor(), "default", folder, KnownContent(), units=False)
     database.close()
     (folder / OUTLINES).write_bytes(msgspec.json.encode(Outline([], [], [])))
     turns, repaired = folder / "turns.parquet", folder / "mended.parquet"

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from api.analytics.charts.chart import Chart
-from api.cli.analytics.tables import print_result, shown
+from api.cli.analytics.tables import format_table, print_result
 
 STEPS = """SELECT * FROM (VALUES ('intake', 400, 1.0::DOUBLE), ('[red]sleep', 200, 0.5), ('end', NULL, NULL))
     AS t(step, reached, share)"""
@@ -15,7 +15,7 @@ FUNNEL = Chart(kind="funnel", labels=("step",), values=("reached",), share="shar
 
 def printed(table, chart) -> list[str]:
     console = Console(file=io.StringIO(), width=100)
-    console.print(shown(table, chart))
+    console.print(format_table(table, chart))
     assert isinstance(console.file, io.StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
 

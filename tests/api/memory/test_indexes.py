@@ -44,7 +44,7 @@ async def test_many_vectors_have_an_index_that_is_taken_over(
         assert saved(tmp_path) == ["graph.1", "manifest.json", "roster.1"]
     async with open_memory(graph_from=MANY) as memory:
         with_index = [await found(memory, text) for text in texts[:20]]
-        async with memory.memory_system.cache.locked(*OWNER) as loaded:
+        async with memory.memory_system.cache.lock(*OWNER) as loaded:
             assert (loaded.index.reason, loaded.index.is_behind, loaded.index.count) == (None, False, 120)
     async with open_memory() as memory:
         assert [await found(memory, text) for text in texts[:20]] == with_index
@@ -121,7 +121,7 @@ async def test_removed_vector_is_in_no_index_file(open_memory: OpenMemory, tmp_p
         assert vector not in bytes_of_index(tmp_path)
         assert other in bytes_of_index(tmp_path)
     async with open_memory("hashed:512", graph_from=MANY) as memory:
-        async with memory.memory_system.cache.locked(*OWNER) as loaded:
+        async with memory.memory_system.cache.lock(*OWNER) as loaded:
             assert (loaded.index.reason, loaded.index.count) == (None, len(texts) - 1)
         assert texts[place] not in await found(memory, texts[place])
         assert texts[other_place] in await found(memory, texts[other_place])
@@ -140,7 +140,7 @@ async def test_a_deleted_folder_is_made_again(open_memory: OpenMemory, tmp_path:
     async with open_memory(graph_from=MANY) as memory:
         assert len(await found(memory, texts[0])) == 3
         await memory.wait_idle()
-        async with memory.memory_system.cache.locked(*OWNER) as loaded:
+        async with memory.memory_system.cache.lock(*OWNER) as loaded:
             assert (loaded.index.is_behind, loaded.index.count) == (False, 160)
 
 

@@ -130,7 +130,7 @@ class RealMemory:
 
     async def units(self) -> dict[str, Any]:
         """Return all units, which are the same in the database and in RAM."""
-        async with self.memory_cache.locked(*OWNER) as loaded:
+        async with self.memory_cache.lock(*OWNER) as loaded:
             rows = await self.store.memory.units(*OWNER)
             assert {row.sequence: unit_of(row) for row in rows} == loaded.units
             assert {row.unit_id: row.sequence for row in rows} == loaded.sequence_of
@@ -157,12 +157,12 @@ class RealMemory:
 
     async def whole(self) -> tuple[str, int]:
         """Return the id of the memory, and how far it has grown."""
-        async with self.memory_cache.locked(*OWNER) as loaded:
+        async with self.memory_cache.lock(*OWNER) as loaded:
             return loaded.owner.memory_id, loaded.round
 
     async def minds(self) -> dict[str, tuple[list[str], list[str] | None]]:
         """Return for each group the units in its context and in its short-term memory, or None."""
-        async with self.memory_cache.locked(*OWNER) as loaded:
+        async with self.memory_cache.lock(*OWNER) as loaded:
             ids = {sequence: unit.unit_id for sequence, unit in loaded.units.items()}
             return {
                 group: (

@@ -28,11 +28,11 @@ async def test_added_text_is_found_by_words_now_and_by_meaning_soon(open_memory:
         found = await memory.memories.query(*OWNER, Query(text="What is the cat called?", long_term_only=True))
         assert texts(found)[0] == ["The cat is called Momo"]
         await memory.wait_idle()
-        async with memory.memory_system.cache.locked(*OWNER) as loaded:
+        async with memory.memory_system.cache.lock(*OWNER) as loaded:
             assert loaded.bank.vectors == 3
             assert not loaded.without_vector
     async with open_memory() as memory:
-        async with memory.memory_system.cache.locked(*OWNER) as loaded:
+        async with memory.memory_system.cache.lock(*OWNER) as loaded:
             assert loaded.bank.vectors == 3
         again = await memory.memories.query(*OWNER, Query(text="What is the cat called?"))
         assert texts(again)[0] == ["The cat is called Momo"]
@@ -141,7 +141,7 @@ async def test_what_is_over_the_bound_is_forgotten_by_itself(open_memory: OpenMe
     async with open_memory(memory_units_max=20, memory_forget_share=0.5) as memory:
         await memory.add("diary", *[f"thought {number}" for number in range(40)])
         await memory.wait_idle()
-        async with memory.memory_system.cache.locked(*OWNER) as loaded:
+        async with memory.memory_system.cache.lock(*OWNER) as loaded:
             assert len(loaded.units) <= 20
             assert [unit.content for unit in loaded.units.values()][-1] == "thought 39"
 
@@ -175,7 +175,7 @@ async def test_other_embedder_is_not_mixed_in_until_it_takes_over(open_memory: O
         async for _ in memory.memory_system.maintenance.embed(OWNER, recompute=True):
             pass
         assert await memory.store.memory.embedders(*OWNER) == {"hashed:32": 3}
-        async with memory.memory_system.cache.locked(*OWNER) as loaded:
+        async with memory.memory_system.cache.lock(*OWNER) as loaded:
             assert loaded.bank.vectors == 3
 
 
@@ -202,7 +202,7 @@ async def test_a_group_that_is_removed_takes_what_sums_it_up_along(open_memory: 
         faded_signal = await memory.add("letters", "Dear Ben")
         async for _ in memory.memory_system.maintenance.summarise(OWNER):
             pass
-        async with memory.memory_system.cache.locked(*OWNER) as loaded:
+        async with memory.memory_system.cache.lock(*OWNER) as loaded:
             memory_id = loaded.owner.memory_id
         assert "tea" in (await memory.get(memory_id)).content
         assert await memory.memories.remove_group(*OWNER, "diary")
@@ -249,7 +249,7 @@ async def test_by_relevance_units_near_to_recent_questions_stay(open_memory: Ope
         assert [
             unit.unit_id for unit in await memory.memory_system.maintenance.preview_forget(OWNER, ForgetOptions(0.4))
         ] == ids[:1]
-        async with memory.memory_system.cache.locked(*OWNER) as loaded:
+        async with memory.memory_system.cache.lock(*OWNER) as loaded:
             for _ in range(2 * RECENT_QUERIES_MAX):
                 loaded.recent_queries.append(loaded.recent_queries[-1])
             assert len(loaded.recent_queries) == RECENT_QUERIES_MAX

@@ -231,7 +231,7 @@ async def test_erasure_waits_for_all_sessions_being_created() -> None:
             order.append(name)
 
     async def erase() -> None:
-        async with guard.blocked("ana"):
+        async with guard.block("ana"):
             order.append("erased")
 
     first, second = asyncio.Event(), asyncio.Event()

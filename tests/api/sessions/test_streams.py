@@ -590,7 +590,7 @@ async def test_sessions_that_nobody_follows_are_forgotten() -> None:
         await PendingTurn(None, lambda own: asyncio.create_task(work(own)))
 
     subscription = ExitStack()
-    channel = subscription.enter_context(live.subscribed(("t", "followed"), State(seed=0, locale="en")))
+    channel = subscription.enter_context(live.subscribe(("t", "followed"), State(seed=0, locale="en")))
     for number in range(KNOWN_SESSIONS * 2):
         await turn(number)
     assert len(live._channels) <= KNOWN_SESSIONS + 1
@@ -602,7 +602,7 @@ async def test_sessions_that_nobody_follows_are_forgotten() -> None:
 
 async def test_a_reader_that_waits_is_woken_when_the_server_stops() -> None:
     live = LiveTurns(Settings())
-    with live.subscribed(("t", "a"), State(seed=0, locale="en")) as channel:
+    with live.subscribe(("t", "a"), State(seed=0, locale="en")) as channel:
         waiting = asyncio.create_task(channel.signal.wait(60))
         await asyncio.sleep(0)
         live.close()

@@ -9,7 +9,7 @@ import pytest
 from api.testing.plausible_replies import draw_reply, trigger_phrases
 from api.testing.player import Player
 from runtime.models.offline_model import OfflineModel
-from runtime.state.inputs import Chosen, Filled, Input, Reply
+from runtime.state.inputs import ChoiceInput, FormInput, Input, Reply
 from runtime.state.limits import Limits
 from runtime.state.program import Program
 from runtime.state.state import State
@@ -114,14 +114,14 @@ async def test_invalid_replies_have_the_question_asked_again(action: str) -> Non
 
 async def test_choices_are_selected_or_typed() -> None:
     given = await replies(program_of(QUESTIONS[9]))
-    assert sum(isinstance(each, Chosen) for each in given) > TIMES / 2
+    assert sum(isinstance(each, ChoiceInput) for each in given) > TIMES / 2
     assert any(isinstance(each, Reply) for each in given)
 
 
 async def test_forms_are_filled_in() -> None:
     program = program_of("{form: f, id: a}", more=FORM)
     given = await replies(program)
-    assert all(isinstance(each, Filled) for each in given)
+    assert all(isinstance(each, FormInput) for each in given)
     assert await completed(program, given[:20]) >= 19
 
 
@@ -135,7 +135,7 @@ async def test_forms_with_computed_limits_are_filled_in() -> None:
 async def test_invalid_forms_have_the_form_shown_again() -> None:
     program = program_of("{form: f, id: a}", more=FORM)
     given = await replies(program, invalid=1.0)
-    assert {type(each) for each in given} == {Filled, Reply}
+    assert {type(each) for each in given} == {FormInput, Reply}
     assert await completed(program, given[:20]) == 0
 
 

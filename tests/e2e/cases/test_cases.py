@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from api.testing.cases.case_model import Prepared
+from api.testing.cases.case_model import PreparedScript
 from api.testing.cases.case_reader import case_files, prepare, read_cases
 from api.testing.cases.case_report import Report, case_lines, missed_lines
 from api.testing.cases.case_run import run_case
-from api.testing.cases.coverage import KINDS, cover, reached_by
+from api.testing.cases.coverage import KINDS, cover, items_reached
 from scripts.parse.folder import read_path, script_files
 from scripts.parse.read_script import Reading, is_script, read_file
 from tests.support.paths import CASES_FOLDER, LIBRARY
 
-SCRIPTS: dict[Path, Prepared | Reading] = {}
+SCRIPTS: dict[Path, PreparedScript | Reading] = {}
 READINGS = [read_cases(path, SCRIPTS) for path in case_files(CASES_FOLDER)]
 CASES = [found for reading in READINGS for found in reading.cases]
 
@@ -43,9 +43,9 @@ def library() -> list[Path]:
 async def test_a_library_script_has_no_problem_and_full_coverage(path) -> None:
     assert [str(problem) for problem in read_path(path, "strict").problems] == []
     script = prepare(path, SCRIPTS)
-    assert isinstance(script, Prepared)
+    assert isinstance(script, PreparedScript)
     results = [await run_case(found) for found in CASES if found.script is script]
-    coverage = cover(script.program, [reached_by(script.program, result.turns) for result in results])
+    coverage = cover(script.program, [items_reached(script.program, result.turns) for result in results])
     missed = [text for _, text in missed_lines(Report(coverage=((script, coverage),)))]
     if missed:
         pytest.fail("\n".join(missed), pytrace=False)

@@ -12,7 +12,7 @@ from runtime.actions.blocks import drawn_arm
 from runtime.migration.migration import plan
 from runtime.migration.state_validation import InvalidState, check
 from runtime.state.events import ActionEntered, Exposed, VariableChanged
-from runtime.state.inputs import Moved, Rewind
+from runtime.state.inputs import MigrationInput, Rewind
 from runtime.state.state import Cell, State, decode, encode
 from scripts.model.experiments import Arm, ExperimentPlan
 from tests.support.runtime_session import NewSession, ReadProgram, StartSession
@@ -267,7 +267,7 @@ async def test_a_session_moves_to_another_version_with_its_arm(drive: StartSessi
     planned = plan(session.program, program_of(later), session.state, NOON)
     assert (planned.verdict, planned.state.exposed) == ("mapped", {"welcome_style": "warm"})
     session.program, session.state = program_of(later), planned.state
-    await session.turn(Moved(planned.account, planned.restart))
+    await session.turn(MigrationInput(planned.account, planned.restart))
     await session.reply("well", "yes")
     assert (session.said, len(exposures(session))) == (["Glad you are here.", "Come again!"], 1)
 
@@ -281,7 +281,7 @@ async def test_a_session_whose_arm_is_gone_gets_another_one(drive: StartSession,
     reported = "the experiment `greeting` has no arm 'plain' any more: it draws another one"
     assert (planned.verdict, planned.why) == ("safe", (reported,) if by == "session" else ())
     session.program, session.state = later, planned.state
-    await session.turn(Moved(planned.account, planned.restart))
+    await session.turn(MigrationInput(planned.account, planned.restart))
     await session.reply("yes")
     arm = session.values["greeting"]
     assert arm in {"cool", "warm"}

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from runtime.state.events import ActionLeft
-from runtime.state.inputs import Filled, InputRefused, Reply, Start
+from runtime.state.inputs import FormInput, InputRefused, Reply, Start
 from runtime.state.program import Program
 from runtime.state.state import decode, encode
 from scripts.parse.read_script import Source, read_script
@@ -41,7 +41,7 @@ TWO = "[{field: name, label: 'Your name', required: true}, {field: age, type: nu
 
 
 async def fill(session: Any, **values: Any) -> Any:
-    await session.turn(Filled(values))
+    await session.turn(FormInput(values))
     return session
 
 
@@ -229,7 +229,7 @@ async def test_reply_that_is_no_such_form_is_refused_at_no_cost(drive: StartSess
     session = await drive(script(fields))
     before = encode(session.state)
     with pytest.raises(InputRefused, match=r".*") as refused:
-        await session.turn(Filled(values))
+        await session.turn(FormInput(values))
     assert named in str(refused.value)
     assert encode(session.state) == before
 
@@ -237,7 +237,7 @@ async def test_reply_that_is_no_such_form_is_refused_at_no_cost(drive: StartSess
 async def test_a_form_is_taken_only_where_one_is_waited_for(drive: StartSession) -> None:
     session = await drive("- {ask: Who?, id: who}")
     with pytest.raises(InputRefused, match="waits for text, not for a form"):
-        await session.turn(Filled({}))
+        await session.turn(FormInput({}))
     with pytest.raises(InputRefused, match="waits for form, not for a choice"):
         await (await drive(script(TWO))).choose("A")
 
@@ -463,7 +463,7 @@ async def test_any_input_is_stored_as_the_fields_define_it_or_refused(prepare: N
                 break
             before = encode(session.state)
             try:
-                await session.turn(Reply(values) if isinstance(values, str) else Filled(values))
+                await session.turn(Reply(values) if isinstance(values, str) else FormInput(values))
             except InputRefused:
                 assert encode(session.state) == before
     assert stopped.state == straight.state

@@ -20,7 +20,7 @@ from runtime.state.events import Emitted, Message, Recollected, Remembered, Vari
 from runtime.state.inputs import Reply, Start
 from runtime.state.limits import Limits
 from runtime.state.ports import MemoryFailed, MessageDelta, MessageReset, ModelReply, ModelRequest, digest_of
-from runtime.state.recall_types import MemoryLine, Recalled, RecalledUnit, RecallWish
+from runtime.state.recall_types import MemoryLine, RecalledUnit, RecallResult, RecallWish
 from tests.support.effort import repeats
 from tests.support.runtime_session import NewSession, ReadProgram, StartSession
 
@@ -36,7 +36,7 @@ class Known:
         self.by_query = by_query
         self.wishes: list[RecallWish] = []
 
-    async def recall(self, wish: RecallWish) -> Recalled:
+    async def recall(self, wish: RecallWish) -> RecallResult:
         await asyncio.sleep(0)
         self.wishes.append(wish)
         texts = self.by_query.get(wish.query, list(self.texts))[: wish.k]
@@ -44,7 +44,7 @@ class Known:
             RecalledUnit(unit_id=text, text=text, source="user", created_at=YESTERDAY, score=1.0 / number)
             for number, text in enumerate(texts, 1)
         ]
-        return Recalled(units=tuple(units))
+        return RecallResult(units=tuple(units))
 
 
 class Broken:
@@ -53,7 +53,7 @@ class Broken:
     def __init__(self, *, slow: bool = False) -> None:
         self.slow = slow
 
-    async def recall(self, wish: RecallWish) -> Recalled:
+    async def recall(self, wish: RecallWish) -> RecallResult:
         if self.slow:
             await asyncio.sleep(60)
         raise MemoryFailed("the index is being built")

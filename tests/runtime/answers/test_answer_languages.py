@@ -14,13 +14,13 @@ from runtime.answers.booleans import parse_boolean
 from runtime.answers.choices import match_choice
 from runtime.answers.dates import parse_date
 from runtime.answers.languages import LANGUAGES, phrase
-from runtime.answers.languages.spelling import unaccented
+from runtime.answers.languages.spelling import strip_accents
 from runtime.answers.lists import parse_list
 from runtime.answers.numbers import parse_number
 from runtime.answers.reply_values import labelled_parts, parse_answer
 from runtime.state.state import Choice
 from scripts.checks.answer_words import ANSWERED_IN
-from scripts.detectors.words import mentioned
+from scripts.detectors.words import find_mentioned
 from scripts.model.script import RepairKind
 from scripts.translations.localisation import Phrase
 from tests.support.number_spellings import SPELLED
@@ -194,7 +194,7 @@ def test_numbers_are_read_as_the_locale_writes_them(locale) -> None:
 @given(st.sampled_from(sorted(SPELLED)), st.integers(0, 999_999))
 def test_a_number_written_out_is_the_same_number(code, number) -> None:
     assert parse_number(SPELLED[code](number), code) == number
-    assert parse_number(unaccented(SPELLED[code](number)).capitalize(), code) == number
+    assert parse_number(strip_accents(SPELLED[code](number)).capitalize(), code) == number
 
 
 _LOCALES = "ar cs da de de-AT de-CH el en en-GB en-IN es es-MX fi fr fr-CA he hi hu id it it-CH ja ko nb nl pl pt pt-PT"
@@ -346,10 +346,10 @@ def test_labels_stand_among_the_locale_s_words() -> None:
 
 
 def test_words_with_accents_count_as_whole_words() -> None:
-    assert mentioned("Das ist für mich", ["für"]) == "für"
-    assert mentioned("Prüfung", ["prüf", "fung"]) == ""
-    assert mentioned("niñez", ["ni"]) == ""
-    assert mentioned("我要 stop 了", ["stop", "要"]) == "stop"
+    assert find_mentioned("Das ist für mich", ["für"]) == "für"
+    assert find_mentioned("Prüfung", ["prüf", "fung"]) == ""
+    assert find_mentioned("niñez", ["ni"]) == ""
+    assert find_mentioned("我要 stop 了", ["stop", "要"]) == "stop"
 
 
 # -- whole sessions ---------------------------------------------------------------------------------------------------
@@ -423,7 +423,7 @@ def test_a_language_has_every_sentence_and_repair(code) -> None:
 
 @pytest.mark.parametrize("code", BY_WORDS)
 def test_no_word_asks_for_two_repairs(code) -> None:
-    words = [unaccented(word) for words in LANGUAGES[code].repairs.values() for word in set(words)]
+    words = [strip_accents(word) for words in LANGUAGES[code].repairs.values() for word in set(words)]
     assert len(words) == len(set(words))
 
 

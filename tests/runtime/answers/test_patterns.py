@@ -13,7 +13,7 @@ from runtime.answers.patterns import (
     MatchWanted,
     PatternGivenUp,
     is_match,
-    searched,
+    search,
 )
 from tests.support.runtime_session import NewSession, StartSession
 
@@ -112,10 +112,10 @@ async def test_all_patterns_of_a_turn_share_its_bound() -> None:
 
 
 def test_outside_of_a_turn_a_match_takes_its_time_or_is_given_up() -> None:
-    assert searched("[0-9]+", "it is 12") == "12"
+    assert search("[0-9]+", "it is 12") == "12"
     assert is_match("[0-9]+", "12") and not is_match("[0-9]+", "it is 12")
     began = time.process_time()
     with pytest.raises(PatternGivenUp):
-        searched(EVIL, TEXT)
+        search(EVIL, TEXT)
     assert time.process_time() - began < 2.0
     assert INSTANT_S < BOUND_S

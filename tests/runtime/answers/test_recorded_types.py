@@ -3,7 +3,7 @@
 import pytest
 
 from runtime.state.events import VariableChanged
-from runtime.state.inputs import Filled
+from runtime.state.inputs import FormInput
 from scripts.model.variables import Output, taken_type
 from tests.support.runtime_session import StartSession
 
@@ -63,5 +63,5 @@ forms:
       - {field: known, type: date, computed: born}
 phases: [{phase: p, topics: [{topic: t, actions: [{form: about, id: fill}]}]}]
     """)
-    await session.turn(Filled({"how": "well", "born": "1990-01-02", "name": "Ana"}))
+    await session.turn(FormInput({"how": "well", "born": "1990-01-02", "name": "Ana"}))
     assert types(session) == {"how": "choice", "born": "date", "name": "text", "known": "date"}

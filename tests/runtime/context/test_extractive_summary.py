@@ -14,8 +14,8 @@ from runtime.context.extracts import (
     SUMMARY_CHARS_MAX,
     ExtractiveCondenser,
     Sentence,
-    extracted,
-    ranked,
+    extract_sentences,
+    rank,
     sentences_of,
 )
 from runtime.context.ports import Condense
@@ -47,7 +47,7 @@ def test_a_long_sentence_is_cut() -> None:
 
 
 def chosen(*texts, **bounds):
-    return [each.text for each in extracted([Sentence(text) for text in texts], **bounds)]
+    return [each.text for each in extract_sentences([Sentence(text) for text in texts], **bounds)]
 
 
 ENGLISH = (
@@ -68,7 +68,7 @@ CHINESE = (
 
 @pytest.mark.parametrize(("texts", "central"), [(ENGLISH, {0, 2, 3}), (CHINESE, {0, 2, 3})])
 def test_what_a_conversation_is_about_ranks_first(texts, central) -> None:
-    ranks = ranked([Sentence(text) for text in texts])
+    ranks = rank([Sentence(text) for text in texts])
     assert {*sorted(range(5), key=lambda place: -ranks[place])[:3]} == central
 
 
@@ -80,7 +80,7 @@ def test_an_extract_is_in_order_and_repeats_nothing() -> None:
 
 def test_a_sentence_that_counts_for_more_ranks_higher() -> None:
     sentences = [Sentence("I like tea."), Sentence("I like dogs.", weight=3.0), Sentence("I like cats.")]
-    assert extracted(sentences, chars_max=15) == [sentences[1]]
+    assert extract_sentences(sentences, chars_max=15) == [sentences[1]]
 
 
 @given(st.lists(st.text(max_size=60), max_size=30), st.integers(0, 300), st.integers(0, 10))

@@ -13,7 +13,7 @@ from scripts.model.context_strategies import (
     Limit,
     Memo,
     SettingsInvalid,
-    checked,
+    check_settings,
     read_settings,
 )
 
@@ -87,7 +87,7 @@ def test_what_a_package_does_not_bring_is_an_error(package, name, problem) -> No
     ],
 )
 def test_a_strategy_takes_its_own_settings(settings) -> None:
-    assert checked(settings) == settings
+    assert check_settings(settings) == settings
 
 
 @pytest.mark.parametrize(
@@ -121,5 +121,5 @@ def test_an_empty_name_makes_no_strategy() -> None:
 
 def test_each_strategy_is_suggested_once() -> None:
     with pytest.raises(SettingsInvalid) as raised:
-        checked(ContextSettings(strategy="none of them"), own_strategies() | dict.fromkeys(STRATEGY_OPTIONS))
+        check_settings(ContextSettings(strategy="none of them"), own_strategies() | dict.fromkeys(STRATEGY_OPTIONS))
     assert [str(raised.value).count(f"`{name}`") for name in STRATEGY_OPTIONS] == [1] * len(STRATEGY_OPTIONS)

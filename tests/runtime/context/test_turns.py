@@ -9,7 +9,7 @@ from runtime.context.selection import Contexts
 from runtime.engine.engine import TurnFailed
 from runtime.models.recorded_models import ScriptedModel
 from runtime.state.events import Resized
-from runtime.state.inputs import Append, Appended, Clear, Compress, End, NotNow, Rewind
+from runtime.state.inputs import Append, Clear, Compress, End, NotNow, OutsideMessage, Rewind
 from runtime.state.limits import Bounds, Limits
 from runtime.state.ports import ConversationSummary, ModelFailed, ModelReply, Usage
 from runtime.state.state import decode, encode
@@ -212,7 +212,7 @@ async def test_what_accounts_take_counts_as_other_calls_do(talk) -> None:
 
 async def test_messages_that_an_application_adds_are_followed_too(talk) -> None:
     session = await talk(script("{strategy: summary, keep: 2}"), StreamClient())
-    await session.turn(Append(tuple(Appended("user" if n % 2 else "assistant", f"m {n}") for n in range(6))))
+    await session.turn(Append(tuple(OutsideMessage("user" if n % 2 else "assistant", f"m {n}") for n in range(6))))
     assert session.state.context.summary_to == session.state.message_seq - 2
 
 
@@ -220,7 +220,7 @@ async def test_system_messages_at_the_beginning_stay_first(talk) -> None:
     model = StreamClient()
     text = script("{strategy: window, k: 1}").replace("id: day", "id: day\n            opens: user")
     session = await talk(text, model)
-    await session.turn(Append((Appended("system", "Be brief."),)))
+    await session.turn(Append((OutsideMessage("system", "Be brief."),)))
     await say(session, 5)
     assert [each.role for each in model.asked[-1].history] == ["system", "user", "assistant", "user"]
 

@@ -28,16 +28,16 @@ from runtime.models.recorded_models import RecordingModel, ScriptedModel
 from runtime.state.events import ActionEntered, ActionLeft, ActionSkipped, ScopeEntered, Warned
 from runtime.state.inputs import (
     Append,
-    Appended,
-    Chosen,
+    ChoiceInput,
     Clear,
     End,
-    Filled,
+    FormInput,
     GiveBack,
     Input,
     InputRefused,
     Intervention,
-    Moved,
+    MigrationInput,
+    OutsideMessage,
     Pause,
     Reply,
     Resume,
@@ -51,7 +51,7 @@ from runtime.state.inputs import (
 from runtime.state.limits import Limits
 from runtime.state.ports import Advance, ModelFailed, ModelReply, ModelRequest, OnReply, Usage, Verdict
 from runtime.state.program import Program
-from runtime.state.recall_types import Recalled, RecalledUnit, RecallWish
+from runtime.state.recall_types import RecalledUnit, RecallResult, RecallWish
 from runtime.state.state import decode, encode
 from scripts.checks.abstract_state import VALUE
 from scripts.checks.control_flow import ControlFlowGraph
@@ -61,7 +61,7 @@ from scripts.model.base import without_places
 from scripts.model.script import Script
 from scripts.parse.read_script import Source, read_script
 from scripts.versions.breaking_changes import changes
-from scripts.yaml.script_writer import native_yaml, simplified
+from scripts.yaml.script_writer import native_yaml, simplify
 from store.open_store import open_store
 from tests.support.api_client import ApiClient
 from tests.support.effort import repeats
@@ -489,7 +489,11 @@ def intervention_of(session: Any, drawn: tuple[Any, ...]) -> Intervention:
             return SetVariables(given, scope)
         case ["append", role, text]:
             is_person = session.state.operator and role == "assistant"
-            return Speak("Kim", text) if is_person else Append((Appended(role, text), Appended("assistant", "added")))
+            return (
+                Speak("Kim", text)
+                if is_person
+                else Append((OutsideMessage(role, text), OutsideMessage("assistant", "added")))
+            )
         case ["end"]:
             return End("drawn")
         case ["clear"]:
@@ -523,11 +527,11 @@ class Unsteady(OfflineModel):
 class Remembers:
     """A memory that knows little, and the same every time."""
 
-    async def recall(self, wish: RecallWish) -> Recalled:
+    async def recall(self, wish: RecallWish) -> RecallResult:
         if len(wish.query) % 3 == 0:
-            return Recalled()
+            return RecallResult()
         texts = ["tea", f"about {wish.query}", "{{ s_text }}"][: wish.k]
-        return Recalled(units=tuple(RecalledUnit(unit_id=each, text=each, created_at=NOON) for each in texts))
+        return RecallResult(units=tuple(RecalledUnit(unit_id=each, text=each, created_at=NOON) for each in texts))
 
 
 async def lived(session: Any, given_inputs: list[Any]) -> list[Any]:
@@ -541,9 +545,9 @@ async def lived_on(session: Any, said: Any) -> Any:
     wait = session.state.wait
     if isinstance(said, dict) and wait is not None and wait.form is not None:
         known = {field.name for field in wait.form.fields if not field.computed}
-        given_input = Filled({name: value for name, value in said.items() if name in known or len(said) == 1})
+        given_input = FormInput({name: value for name, value in said.items() if name in known or len(said) == 1})
     if isinstance(said, int) and wait is not None and wait.kind == "choice":
-        given_input = Chosen(wait.choices[said % len(wait.choices)].key)
+        given_input = ChoiceInput(wait.choices[said % len(wait.choices)].key)
     if isinstance(said, tuple):
         given_input = intervention_of(session, said)
     return await outcome(session, given_input)
@@ -925,14 +929,14 @@ async def test_any_session_migrates_or_is_refused_with_a_reason(
     if planned.verdict not in MOVING:
         return
     moving.program, moving.state = new, planned.state
-    send_input = await outcome(moving, Moved(planned.account, planned.restart))
+    send_input = await outcome(moving, MigrationInput(planned.account, planned.restart))
     if moving.state is planned.state:
         assert send_input[0] == "TurnFailed"
         return
     assert decode(encode(moving.state)) == moving.state
     back = undo(moving.state, retained)
     moving.program, moving.state = program, back.state
-    await moving.turn(Moved(back.account))
+    await moving.turn(MigrationInput(back.account))
     there, again = decode(encode(moving.state)), decode(encode(retained))
     there.turn, there.event_seq, there.message_seq = again.turn, again.event_seq, again.message_seq
     # these follow the conversation, in which what the move had said stays
@@ -957,7 +961,7 @@ def test_any_script_written_out_reads_as_the_same(script: str) -> None:
 
 def comparable(script: Script) -> Script:
     """Return a simplified script without its places and format; `native_yaml` simplifies what it writes."""
-    return replace(without_places(simplified(script)), form="native")
+    return replace(without_places(simplify(script)), form="native")
 
 
 TELLING = {"VARIABLE_MAYBE_UNSET", "VARIABLE_NEVER_SET", "VARIABLE_UNDECLARED", "CROSS_TOPIC_READ"}

@@ -4,7 +4,7 @@ import pytest
 
 from runtime.models.offline_model import OfflineModel
 from runtime.state.events import ActionLeft, Detected, Emitted, Interrupted, Waiting
-from runtime.state.inputs import Chosen, Filled, Reply, SetVariables
+from runtime.state.inputs import ChoiceInput, FormInput, Reply, SetVariables
 from runtime.state.ports import ModelReply, ModelRequest, OnReply
 from runtime.state.state import decode
 from tests.support.runtime_session import NewSession, StartSession
@@ -115,7 +115,7 @@ actions:
 """
 
 
-@pytest.mark.parametrize("pick", [Chosen("a"), Reply("I despair")])
+@pytest.mark.parametrize("pick", [ChoiceInput("a"), Reply("I despair")])
 async def test_replace_takes_an_offered_choice_as_the_answer(drive: StartSession, pick) -> None:
     session = await drive(
         """
@@ -131,10 +131,10 @@ async def test_replace_takes_an_offered_choice_as_the_answer(drive: StartSession
 
 async def test_replace_takes_a_form_as_the_answer(drive: StartSession) -> None:
     session = await drive(FORM, saved=True)
-    await session.turn(Filled({"mood": "despair", "hours": 70}))
+    await session.turn(FormInput({"mood": "despair", "hours": 70}))
     assert session.said[0] == "Call 112."
     assert [each.value for each in session.state.wait.form.fields] == ["despair", None]
-    await session.turn(Filled({"mood": "despair", "hours": 7}))
+    await session.turn(FormInput({"mood": "despair", "hours": 7}))
     assert (session.said, session.values["hours"]) == (["Call 112.", "despair"], 7)
 
 
@@ -157,7 +157,7 @@ actions: [{repeat: {until: false}, do: [{form: week, id: fill}]}]
 """
     session = await drive(form)
     for values, alerts in [({"sad": 0}, []), ({"days": [{"note": "knives"}]}, ["alert"]), ({"sad": 1}, [])]:
-        await session.turn(Filled(values))
+        await session.turn(FormInput(values))
         assert [body.event for body in session.happened(Emitted)] == alerts
 
 
@@ -220,7 +220,7 @@ phases:
           - {ask: "More?", id: more, output: [{get: more}]}
 """
     )
-    await session.turn(Chosen("a"))
+    await session.turn(ChoiceInput("a"))
     assert labels(session) == ["danger"]
     assert session.said == ["More?"]
 

@@ -4,9 +4,9 @@ import pytest
 
 from runtime.state.events import Intervened, Waiting
 from runtime.state.inputs import (
-    Chosen,
+    ChoiceInput,
     End,
-    Filled,
+    FormInput,
     GiveBack,
     InputRefused,
     NotNow,
@@ -66,7 +66,7 @@ async def test_while_a_person_talks_the_script_waits(drive: StartSession) -> Non
     assert session.said == ["Hello Ana."]
     assert session.turns[-1].messages[0].metadata == {"operator": "Kim"}
     await session.reply("tea", "I want to talk to a human.")
-    await session.turn(Chosen("coffee"))
+    await session.turn(ChoiceInput("coffee"))
     assert session.said == []
     assert [message.content for message in session.messages if message.role == "user"][-1] == "coffee"
     assert (session.state.wait, session.state.frames, session.values) == (before.wait, before.frames, {"name": "Ana"})
@@ -81,7 +81,7 @@ async def test_a_person_takes_texts_and_answers_to_the_open_question(drive: Star
     session = await drive(TALK)
     await session.reply("Ana")
     await session.turn(TakeOver("Kim"))
-    for sent, what in ((Chosen("milk"), "choice"), (Filled({"name": "Ana"}), "form")):
+    for sent, what in ((ChoiceInput("milk"), "choice"), (FormInput({"name": "Ana"}), "form")):
         with pytest.raises(InputRefused) as refused:
             await session.turn(sent)
         assert str(refused.value) == f"the session waits for text, not for a {what}"

@@ -4,7 +4,7 @@ import pytest
 
 from runtime.engine.engine import TurnFailed
 from runtime.state.events import ActionEntered, ActionLeft, Interrupted, Waiting
-from runtime.state.inputs import Filled
+from runtime.state.inputs import FormInput
 from tests.support.runtime_session import NewSession, StartSession
 
 SCRIPT = """
@@ -365,7 +365,7 @@ actions:
 @pytest.mark.parametrize("then", ["resume", "skip"])
 async def test_form_and_choice_that_a_detector_interrupts_are_answers(drive: StartSession, then: str) -> None:
     session = await drive(BUTTONS.replace("THEN", then), saved=True)
-    await session.turn(Filled({"mood": "despair", "hours": 7}))
+    await session.turn(FormInput({"mood": "despair", "hours": 7}))
     assert session.said == ["Are you safe?"]
     await session.reply("yes")
     assert session.said == ["And today?"]
@@ -379,7 +379,7 @@ async def test_form_and_choice_that_a_detector_interrupts_are_answers(drive: Sta
 
 async def test_a_choice_is_no_answer_if_the_topic_then_starts_again(drive: StartSession) -> None:
     session = await drive(BUTTONS.replace("THEN", "restart_topic").replace("text: In", "once: true, text: In"))
-    await session.turn(Filled({"mood": "well"}))
+    await session.turn(FormInput({"mood": "well"}))
     await session.choose("bad")
     await session.reply("yes", "mood: well")
     assert [each.key for each in session.state.wait.choices] == ["good", "bad"]
@@ -387,7 +387,7 @@ async def test_a_choice_is_no_answer_if_the_topic_then_starts_again(drive: Start
 
 async def test_invalid_form_that_a_detector_interrupts_is_shown_again(drive: StartSession) -> None:
     session = await drive(BUTTONS.replace("THEN", "resume"), saved=True)
-    await session.turn(Filled({"mood": "despair", "hours": 70}))
+    await session.turn(FormInput({"mood": "despair", "hours": 70}))
     await session.reply("yes")
     assert session.said == ["Your week?"]
     assert "mood" not in session.values

@@ -5,11 +5,11 @@ import pytest
 from runtime.state.events import Intervened
 from runtime.state.inputs import (
     Append,
-    Appended,
     Clear,
     End,
     InputRefused,
     NotNow,
+    OutsideMessage,
     Pause,
     Reply,
     Resume,
@@ -72,7 +72,7 @@ async def test_an_ended_session_is_completed_for_the_reason_given(drive: StartSe
     await session.turn(End("the user left"))
     assert (session.state.status, session.state.end_reason, session.state.wait) == ("completed", "the user left", None)
     assert session.state.frames == []
-    for later in (End(""), Pause(), SetVariables({"age": 3}), Append((Appended("user", "hi"),))):
+    for later in (End(""), Pause(), SetVariables({"age": 3}), Append((OutsideMessage("user", "hi"),))):
         with pytest.raises(NotNow):
             await session.turn(later)
 
@@ -159,10 +159,10 @@ async def test_appended_messages_have_roles_and_are_no_replies(
     await session.turn(
         Append(
             (
-                Appended("system", "You are kind."),
-                Appended("user", "What time is it in Rome?"),
-                Appended("assistant", "", call),
-                Appended("tool", "noon", {"toolCallId": "c1"}),
+                OutsideMessage("system", "You are kind."),
+                OutsideMessage("user", "What time is it in Rome?"),
+                OutsideMessage("assistant", "", call),
+                OutsideMessage("tool", "noon", {"toolCallId": "c1"}),
             )
         )
     )
@@ -182,7 +182,7 @@ async def test_appended_messages_have_roles_and_are_no_replies(
 async def test_text_that_is_no_unicode_is_not_added(drive: StartSession) -> None:
     session = await drive(TALK)
     with pytest.raises(InputRefused):
-        await session.turn(Append((Appended("user", "\ud800"),)))
+        await session.turn(Append((OutsideMessage("user", "\ud800"),)))
 
 
 async def test_a_session_that_has_not_begun_takes_none(prepare: NewSession) -> None:

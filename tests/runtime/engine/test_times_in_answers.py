@@ -3,7 +3,7 @@
 import pytest
 
 from runtime.state.events import VariableChanged
-from runtime.state.inputs import Filled
+from runtime.state.inputs import FormInput
 from tests.support.runtime_session import StartSession
 
 QUESTIONS = """
@@ -54,10 +54,10 @@ async def test_times_are_read_checked_and_recorded_with_their_types(drive: Start
 
 async def test_fields_of_a_form_have_these_types(drive: StartSession) -> None:
     session = await drive(FORM)
-    await session.turn(Filled({"at": "25:00", "zone": "Berlin", "arrival": "2025-01-01T00:00"}))
+    await session.turn(FormInput({"at": "25:00", "zone": "Berlin", "arrival": "2025-01-01T00:00"}))
     assert session.state.wait is not None and session.state.wait.form is not None
     assert set(session.state.wait.form.errors) == {"at", "zone", "arrival"}
-    await session.turn(Filled({"at": "9:05", "zone": "Europe/Berlin", "arrival": "2026-05-01T10:00"}))
+    await session.turn(FormInput({"at": "9:05", "zone": "Europe/Berlin", "arrival": "2026-05-01T10:00"}))
     assert session.said[-1] == "09:05 Europe/Berlin 2026-05-01T10:00:00"
 
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from runtime.memory.summaries import GroupLimits, Steps, Summarise, Summary, SummaryOptions, SummaryRequest
-from runtime.memory.tree import TreeChanges, applied
+from runtime.memory.tree import TreeChanges, apply_changes
 from runtime.memory.units import MemoryUnit
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
@@ -47,7 +47,7 @@ class Memory:
         assert {unit.unit_id for unit in self.units} >= {*changes.parents, *changes.removed}
         self.units = [
             unit if unit.sequence else replace(unit, sequence=next(self._numbers))
-            for unit in applied(self.units, changes)
+            for unit in apply_changes(self.units, changes)
         ]
 
     def remove(self, ids: Iterable[str], *, forgotten: bool = False) -> None:

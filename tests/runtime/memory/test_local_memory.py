@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from runtime.memory.chains import Chain, Hit, recalled_of
+from runtime.memory.chains import Chain, Hit, recall_of
 from runtime.memory.local_memory import LocalMemory
 from runtime.memory.units import MemoryUnit
 from runtime.state.events import Event, Message, Remembered
@@ -76,7 +76,7 @@ def test_each_neighbour_comes_with_the_hit_it_is_nearest_to() -> None:
         for n in range(2, 8)
     }
     chain = Chain(group_id="g", sequences=(2, 3, 4, 5, 6, 7), hits=(Hit(5, 0.9), Hit(3, 0.5)))
-    found = recalled_of([chain], units, {5: {"words": 1.0}})
+    found = recall_of([chain], units, {5: {"words": 1.0}})
     assert [(unit.text, [each.text for each in unit.around]) for unit in found.units] == [
         ("5", ["6", "7"]),
         ("3", ["2", "4"]),

@@ -10,7 +10,7 @@ from runtime.engine.engine import TurnFailed
 from runtime.migration.migration import Plan, plan, undo
 from runtime.migration.state_validation import check
 from runtime.state.events import ActionLeft, Emitted, Migrated, ScopeEntered, ScopeLeft, VariableChanged, Waiting
-from runtime.state.inputs import Filled, Moved, TakeOver
+from runtime.state.inputs import FormInput, MigrationInput, TakeOver
 from runtime.state.state import decode, encode
 from tests.support.runtime_session import NewSession, ReadProgram, StartSession
 
@@ -78,7 +78,7 @@ def moved(program_of: ReadProgram, move: Callable[..., Plan]) -> Callable[..., A
     async def moved(session: Any, text: str) -> Plan:
         planned = move(session, text)
         session.program, session.state = program_of(text), planned.state
-        await session.turn(Moved(planned.account, planned.restart))
+        await session.turn(MigrationInput(planned.account, planned.restart))
         return planned
 
     return moved
@@ -457,7 +457,7 @@ async def test_the_way_back_is_to_the_very_state(drive: StartSession, moved, pro
     await moved(session, changed(("{A: Sleep}, ", "")))
     back = undo(session.state, before)
     session.program, session.state = old, back.state
-    await session.turn(Moved(back.account))
+    await session.turn(MigrationInput(back.account))
     assert [(each.scope, each.id, each.entry) for each in session.happened(ScopeLeft)] == [("topic", "who", 2)]
     assert [(each.scope, each.id, each.entry) for each in session.happened(ScopeEntered)] == [("topic", "who", 1)]
     assert same_but_for_numbers(session.state, before)
@@ -482,7 +482,7 @@ async def test_topic_that_cannot_begin_again_fails_without_changes(
     before = encode(planned.state)
     session.program, session.state = program_of(text), planned.state
     with pytest.raises(TurnFailed, match="number"):
-        await session.turn(Moved(planned.account, planned.restart))
+        await session.turn(MigrationInput(planned.account, planned.restart))
     assert encode(session.state) == before
 
 
@@ -556,7 +556,7 @@ def fields_of(session: Any) -> list[str]:
 
 async def half_filled(drive: Any, text: str = FORM) -> Any:
     session = await drive(text)
-    await session.turn(Filled({"height": 180, "mood": "grim"}))
+    await session.turn(FormInput({"height": 180, "mood": "grim"}))
     return session
 
 
@@ -568,7 +568,7 @@ async def test_a_changed_form_is_shown_again_with_its_values(drive: StartSession
     assert [field.label for field in drawn.fields][2] == "A word"
     assert (drawn.fields[0].value, [*drawn.errors]) == (180, ["mood"])
     assert [event.wait.form for event in session.happened(Waiting)] == [drawn]
-    await session.turn(Filled({"mood": "ok"}))
+    await session.turn(FormInput({"mood": "ok"}))
     assert session.said == ["180 ok"]
 
 
@@ -580,7 +580,7 @@ async def test_the_fields_of_a_waiting_form_are_followed_by_name(drive: StartSes
     assert planned.verdict == "mapped"
     assert "the field `height` is `size` now" in planned.why
     assert (fields_of(session), [*session.state.wait.form.errors]) == (["size", "spirits", "note"], ["spirits"])
-    await session.turn(Filled({"spirits": "low"}))
+    await session.turn(FormInput({"spirits": "low"}))
     assert session.said == ["180 low"]
 
 
@@ -588,7 +588,7 @@ async def test_a_field_that_is_gone_takes_what_was_given_with_it(drive: StartSes
     session = await half_filled(drive)
     await moved(session, FORM.replace("      - {field: height, type: number, required: true}\n", ""))
     assert (fields_of(session), session.state.progress.values) == (["mood", "note"], {})
-    await session.turn(Filled({"mood": "ok"}))
+    await session.turn(FormInput({"mood": "ok"}))
     assert session.said == [" ok"]
 
 

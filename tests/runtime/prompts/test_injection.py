@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.prompts.escaping import encoded
+from runtime.prompts.escaping import encode_value
 from runtime.state.events import Message
 from runtime.state.ports import ConversationSummary, ModelRequest
 from runtime.state.recall_types import MemoryLine
@@ -136,7 +136,7 @@ async def test_replies_to_ask_and_choices_stay_data(drive: StartSession, render,
 
 @given(st.text(alphabet=st.characters()))
 def test_any_text_is_one_closed_line_of_json(text) -> None:
-    line = encoded({"text": text, text: [text, {"deep": text}]})
+    line = encode_value({"text": text, text: [text, {"deep": text}]})
     assert "\n" not in line and "\r" not in line
     assert not re.search("[<>&#`\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", line)
     assert not re.search(r'\[(?!"|\{|\])', line)

@@ -7,7 +7,7 @@ from jsonschema import Draft202012Validator
 
 from runtime.prompts.reply_fields import reply_of
 from runtime.state.ports import ModelReply, Verdict
-from scripts.expressions.values import bounded
+from scripts.expressions.values import to_value
 from scripts.model.variables import Output
 
 WHOLE = {
@@ -173,7 +173,7 @@ def test_any_json_is_read_and_gives_only_the_requested_values(request_of, data, 
     assert read.understanding is None or 0 <= read.understanding <= 100
     assert all(0 <= each.score <= 1 for each in read.detected.values())
     for value in read.values.values():
-        assert bounded(value) == value
+        assert to_value(value) == value
 
 
 @pytest.mark.parametrize(

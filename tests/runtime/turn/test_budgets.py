@@ -8,7 +8,7 @@ from msgspec import structs
 from runtime.migration.migration import plan
 from runtime.models.offline_model import OfflineModel
 from runtime.state.events import ActionEntered, ActionLeft, Interrupted, Message, VariableChanged, Waiting
-from runtime.state.inputs import Moved
+from runtime.state.inputs import MigrationInput
 from runtime.state.limits import Bounds, Limits
 from runtime.state.ports import ModelFailed, ModelReply, ModelRequest, OnReply, Usage
 from runtime.state.state import Spent, decode, encode
@@ -261,7 +261,7 @@ async def test_a_session_that_waits_for_a_budget_can_move(broke, program_of: Rea
     planned = plan(session.program, new, session.state, NOON)
     assert planned.verdict == verdict
     session.program, session.state, session.meter.left = new, planned.state, 100
-    await session.turn(Moved(planned.account, planned.restart))
+    await session.turn(MigrationInput(planned.account, planned.restart))
     if verdict == "restart_topic":
         assert session.said == ["Hello.", "How old?"]
     else:

@@ -22,7 +22,7 @@ from runtime.turn.calls import BudgetExceeded, CallInterrupted
 from runtime.turn.context import ActionFailed, LimitExceeded, TurnContext, TurnEnvironment
 from runtime.turn.message_stream import MessageStream
 from runtime.turn.model_requests import complete
-from scripts.expressions.expressions import Rendered
+from scripts.expressions.expressions import Evaluation
 from tests.support.runtime_session import ReadProgram
 
 AGE = """
@@ -257,7 +257,7 @@ async def hear_judged(session: Talk, error: Exception) -> list[MessageDelta | Me
         raise error
 
     action = session.program.action(*session.state.home(), "age")
-    assert (await complete(run, "ask", action, Rendered("Ask."), speak=fail)).text == "Hello."
+    assert (await complete(run, "ask", action, Evaluation("Ask."), speak=fail)).text == "Hello."
     return heard
 
 
@@ -320,7 +320,7 @@ def test_text_of_another_action_starts_a_new_message() -> None:
     heard: list[MessageDelta | MessageReset] = []
     speech = MessageStream(heard.append)
     speech.grow(1, "a", "Hel")
-    speech.said(1, "b", "Hello")
+    speech.finish(1, "b", "Hello")
     assert heard == [MessageDelta(1, "a", "Hel"), MessageReset(1), MessageDelta(1, "b", "Hello")]
     speech.drop()
     assert len(heard) == 3

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.detectors.estimate import CHARS_MAX, Vocabulary, measured
+from scripts.detectors.estimate import CHARS_MAX, Vocabulary, estimate
 from scripts.detectors.examples import run_examples
 from scripts.detectors.judge import WindowMessage, holds, judge, swings
 from scripts.model.detectors import Example, Line, Measure, Pattern, Rule, Sign, Trend
@@ -34,7 +34,7 @@ MOOD = Detector(
 
 
 def valence(text: str) -> float | None:
-    return measured(VOCABULARY, text).values.get("valence")
+    return estimate(VOCABULARY, text).values.get("valence")
 
 
 def seen(*said: str) -> str | None:
@@ -95,12 +95,12 @@ def test_a_sign_of_the_detectors_own_comes_before_the_lexicon() -> None:
     vocabulary = Vocabulary(
         (VALENCE,), (Sign(words=("happy", "on cloud nine"), values={"valence": -0.4}, label="odd"),)
     )
-    assert measured(vocabulary, "I am happy").values == {"valence": -0.4}
-    assert measured(vocabulary, "I am on cloud nine").label == "odd"
+    assert estimate(vocabulary, "I am happy").values == {"valence": -0.4}
+    assert estimate(vocabulary, "I am on cloud nine").label == "odd"
 
 
 def test_measure_without_an_opposite_is_damped_by_denial() -> None:
-    calm, angry = (measured(VOCABULARY, text).values["arousal"] for text in ("I am not angry", "I am angry"))
+    calm, angry = (estimate(VOCABULARY, text).values["arousal"] for text in ("I am not angry", "I am angry"))
     assert 0 <= calm < angry <= 1
 
 
@@ -201,14 +201,14 @@ def test_any_messages_are_judged_the_same_twice_within_bounds(texts) -> None:
     first = judge(MOOD, VOCABULARY, messages)
     assert judge(MOOD, VOCABULARY, messages) == first
     for text in texts:
-        values = measured(VOCABULARY, text).values
+        values = estimate(VOCABULARY, text).values
         assert -1 <= values.get("valence", 0) <= 1
         assert 0 <= values.get("arousal", 0) <= 1
 
 
 def test_a_long_message_takes_no_longer_than_its_first_part() -> None:
     begun = time.process_time()
-    measured(VOCABULARY, "不是很开心 but not so sad " * 1_000_000)
+    estimate(VOCABULARY, "不是很开心 but not so sad " * 1_000_000)
     assert time.process_time() - begun < 5  # the whole of it takes twenty
     assert valence("嗯" * CHARS_MAX + "开心") is None
 

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from scripts.editing.name_occurrences import Name, name_of, occurrences_in, topics_in
-from scripts.editing.rename import Edits, RenameRefused, edited, rename
+from scripts.editing.rename import Edits, RenameRefused, apply_edits, rename
 from scripts.model.script import Script
 from scripts.model.variable_names import names_in
 from scripts.parse.folder import read_folder
@@ -50,8 +50,8 @@ def renamed(source: Source, name: Name, new: str) -> Source:
 
 
 def with_edits(source: Source, edits: Edits) -> Source:
-    side_files = {file: edited(text, edits.get(file, ())) for file, text in source.side_files.items()}
-    return msgspec.structs.replace(source, text=edited(source.text, edits.get("", ())), side_files=side_files)
+    side_files = {file: apply_edits(text, edits.get(file, ())) for file, text in source.side_files.items()}
+    return msgspec.structs.replace(source, text=apply_edits(source.text, edits.get("", ())), side_files=side_files)
 
 
 def read(source: Source) -> Script:
@@ -149,10 +149,10 @@ def test_string_tables_and_cases_follow() -> None:
     table = "strings: de\nlines:\n  opening/welcome/greet.say: {of: 'Hello {{ name }}', text: 'Hallo {{ name }}'}\n"
     cases = "script: talk.yaml\ncases: [{name: one, turns: [{at: opening/welcome/greet}]}]\n"
     edits = rename(TALK_SOURCE, {"de": table, "c": cases}, Name("topic", ("opening", "welcome")), "hello")
-    assert "opening/hello/greet.say" in edited(table, edits["de"])
-    assert "at: opening/hello/greet" in edited(cases, edits["c"])
+    assert "opening/hello/greet.say" in apply_edits(table, edits["de"])
+    assert "at: opening/hello/greet" in apply_edits(cases, edits["c"])
     edits = rename(TALK_SOURCE, {"de": table}, name_of("variable", "name"), "who")
-    assert edited(table, edits["de"]) == table.replace("{{ name }}", "{{ who }}")
+    assert apply_edits(table, edits["de"]) == table.replace("{{ name }}", "{{ who }}")
 
 
 @pytest.mark.parametrize(

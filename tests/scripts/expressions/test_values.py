@@ -14,11 +14,11 @@ from scripts.expressions.values import (
     TEXT_CHARS_MAX,
     VALUE_NODES_MAX,
     ValueRefused,
-    bounded,
     coerce,
     infer_type,
     is_given,
     shorten,
+    to_value,
 )
 
 ANY = st.recursive(
@@ -136,25 +136,25 @@ def nested(depth):
 )
 def test_what_is_out_of_bounds_is_refused(value) -> None:
     with pytest.raises(ValueRefused):
-        bounded(value)
+        to_value(value)
 
 
 @settings(deadline=None)
 @given(ANY)
 def test_what_is_bounded_survives_json_and_bounding_again(value) -> None:
     try:
-        retained = bounded(value)
+        retained = to_value(value)
     except ValueRefused:
         return
     assert json.loads(json.dumps(retained)) == retained
-    assert bounded(retained) == retained
+    assert to_value(retained) == retained
 
 
 @settings(deadline=None)
 @given(ANY, st.sampled_from(TYPES))
 def test_coercing_twice_changes_nothing_more(value, declared) -> None:
     try:
-        once = coerce(bounded(value), declared)
+        once = coerce(to_value(value), declared)
     except ValueRefused:
         return
     assert coerce(once, declared) == once

@@ -9,7 +9,7 @@ from scripts.model.actions import walk
 from scripts.model.base import without_places
 from scripts.model.script import Script
 from scripts.parse.read_script import Reading, Source, read_script
-from scripts.yaml.script_writer import native_yaml, simplified
+from scripts.yaml.script_writer import native_yaml, simplify
 
 HEAD = "script: talk\nphases:\n  - phase: main\n    topics:\n      - topic: first\n        actions:\n"
 
@@ -22,7 +22,7 @@ def reading(action: str, *, first_release: bool = True) -> Reading:
 def script(action: str, *, first_release: bool = True) -> Script:
     found = reading(action, first_release=first_release)
     assert found.script is not None, [str(problem) for problem in found.errors]
-    return without_places(simplified(found.script))
+    return without_places(simplify(found.script))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from scripts.graph.graph import build_graph
 from scripts.model.script import Script
 from scripts.parse.read_script import Source, read_script
-from scripts.translations.localisation import localised
+from scripts.translations.localisation import localise
 from scripts.versions.breaking_changes import changes
 from scripts.versions.diff import differences
 from scripts.yaml.script_writer import native_yaml, noted_places
@@ -104,5 +104,5 @@ def test_a_translated_script_says_its_arms_in_the_other_language(read) -> None:
     text = SCRIPT.replace("use: [trials.yaml]", "use: [trials.yaml, de.yaml]\nlocale: en")
     reading = read_script(Source(text, "hello.yaml", files))
     assert (reading.problems, reading.script is not None) == ((), True)
-    block = localised(reading.script, reading.script.strings[0]).phases[0].topics[0].actions[1]
+    block = localise(reading.script, reading.script.strings[0]).phases[0].topics[0].actions[1]
     assert block.arms["warm"][0].texts[0].source == "Guten Tag!"

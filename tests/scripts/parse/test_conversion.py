@@ -14,14 +14,14 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from runtime.state.program import Program
-from scripts.detectors.words import folded
+from scripts.detectors.words import fold
 from scripts.model.base import without_places
 from scripts.model.script import Script
 from scripts.parse.conversion import Conversion, convert
 from scripts.parse.folder import read_path
 from scripts.parse.read_script import Reading, Source, read_script
 from scripts.yaml.comments import comments
-from scripts.yaml.script_writer import native_yaml, simplified
+from scripts.yaml.script_writer import native_yaml, simplify
 from tests.support.effort import repeats
 from tests.support.paths import LIBRARY, ROOT
 from tests.support.runtime_session import new_session
@@ -55,7 +55,7 @@ def script_of(text: str, reading: Reading) -> Script:
 
 def same(script: Script) -> bytes:
     """Return a simplified script without its places and form, to the type of every value."""
-    return msgspec.json.encode(msgspec.structs.replace(simplified(without_places(script)), form="native"))
+    return msgspec.json.encode(msgspec.structs.replace(simplify(without_places(script)), form="native"))
 
 
 def assert_same(reading: Reading) -> str:
@@ -146,7 +146,7 @@ any_value = st.recursive(
 
 def distinct_choices(texts: list[str]) -> list[str]:
     """Return the texts that a reply can pick, each the first of those that count as equal."""
-    return list({folded(text): text for text in reversed(texts)}.values())[::-1]
+    return list({fold(text): text for text in reversed(texts)}.values())[::-1]
 
 
 @pytest.mark.gate

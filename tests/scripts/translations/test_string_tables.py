@@ -9,7 +9,7 @@ from scripts.model.base import NOWHERE, Template
 from scripts.model.diagnostics import Problems
 from scripts.model.script import StringTable, Translation
 from scripts.translations.localisation import Line
-from scripts.translations.string_tables import Update, read_table, table_yaml, updated
+from scripts.translations.string_tables import Update, read_table, table_yaml, update_lines
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping, read_tree
 
@@ -29,7 +29,7 @@ def lines(texts: dict[str, str]) -> list[Line]:
 
 
 def update_table(before: str, texts: dict[str, str]) -> tuple[Update, str]:
-    update = updated(table_of(before), lines(texts), "de")
+    update = update_lines(table_of(before), lines(texts), "de")
     return update, table_yaml(update.table, before)
 
 
@@ -53,7 +53,7 @@ BEFORE = dedent("""\
 
 
 def test_a_new_table_has_every_line_empty_and_says_what_it_is() -> None:
-    update = updated(None, lines({"p/t/a.say": "Hello."}), "de")
+    update = update_lines(None, lines({"p/t/a.say": "Hello."}), "de")
     text = table_yaml(update.table, title="German.")
     assert text == '# German.\nstrings: de\nlines:\n  p/t/a.say:\n    of: Hello.\n    text: ""\n'
     assert counts(update) == (0, 1, 0)
@@ -133,11 +133,11 @@ def test_any_table_follows_any_script_without_loss(table, texts) -> None:
     written = table_yaml(table)
     for version in texts:
         before = table_of(written)
-        update = updated(before, lines(version), "de")
+        update = update_lines(before, lines(version), "de")
         assert list(update.table.lines) == list(version)
         assert all(update.table.lines[id].of == text for id, text in version.items())
         assert translated(before) == translated(update.table)
         written = table_yaml(update.table, written)
-        again = updated(table_of(written), lines(version), "de")
+        again = update_lines(table_of(written), lines(version), "de")
         assert table_yaml(again.table, written) == written
         assert counts(again) == counts(update)

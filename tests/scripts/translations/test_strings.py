@@ -5,7 +5,7 @@ from textwrap import dedent, indent
 import pytest
 
 from scripts.model.actions import Ask, Say
-from scripts.translations.localisation import lines_of, localised, table_for
+from scripts.translations.localisation import lines_of, localise, table_for
 from tests.support.script_readers import ReadScript, ReadValid
 
 HEAD = "script: s\n{head}phases:\n  - phase: p\n    topics:\n      - topic: t\n        actions:\n"
@@ -167,7 +167,7 @@ phrases: {number: Eine Zahl.}
 def test_translated_script_says_the_table_and_else_the_original(script: ReadValid) -> None:
     read = script(written(EVERYTHING, COLOUR + FORMS + "use: [de.yaml]\n"), de_yaml=TABLE)
     (table,) = read.strings
-    translated = localised(read, table)
+    translated = localise(read, table)
     greet, _, name, *_ = translated.phases[0].topics[0].actions
     assert isinstance(greet, Say)
     assert isinstance(name, Ask)

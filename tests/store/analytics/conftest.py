@@ -17,7 +17,7 @@ from api.client.transport import CuebookError
 from api.embedded import open_runtime
 from api.settings import EXAMPLES
 from scripts.parse.read_script import Source, read_script
-from store.analytics.delta import Known, write_delta
+from store.analytics.delta import KnownContent, write_delta
 from store.analytics.file import Place
 from store.analytics.outlines import OUTLINES
 from store.analytics.refresh import Masking, refresh
@@ -90,7 +90,7 @@ def refresh_file(store: Path, place: Place, folder: Path) -> None:
     """Make the analytics file of a record."""
     database = Database.open(store, read_only=True)
     cursor = database.cursor()
-    delta = write_delta(cursor, "default", folder, Known(), units=False)
+    delta = write_delta(cursor, "default", folder, KnownContent(), units=False)
     scripts = {}
     for digest in delta.digests:
         text = cursor.execute("SELECT text, files FROM script_texts WHERE digest = ?", [digest]).fetchall()[0]

@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from store.analytics.query import QueryLimits, enclosed, query
+from store.analytics.query import QueryLimits, connect_enclosed, query
 from store.analytics.sql_guard import SQL_BYTES_MAX, check
 from store.interface.errors import QueryRefused, StoreError
 
@@ -186,7 +186,7 @@ def test_it_is_refused(file: Path, name: str) -> None:
 @pytest.mark.parametrize("name", WRITES | OTHER_FILES | SECRETS)
 @pytest.mark.usefixtures("unchanged")
 def test_the_connection_alone_lets_nothing_through(file: Path, name: str) -> None:
-    with closing(enclosed(file, QueryLimits(timeout_s=5))) as connection:
+    with closing(connect_enclosed(file, QueryLimits(timeout_s=5))) as connection:
         settings = "SELECT name, value FROM duckdb_settings() WHERE name NOT IN ('schema', 'search_path')"
         before = connection.execute(settings).fetchall()
         with suppress(duckdb.Error):
@@ -208,7 +208,7 @@ def test_every_function_that_does_more_than_reckon_is_known(file: Path) -> None:
     """Where a DuckDB has new ones, somebody is to look whether strangers may use them."""
     harmless = {"current_connection_id", "current_query", "current_query_id", "current_transaction_id", "error"}
     harmless |= {"gen_random_uuid", "random", "stats", "uuid", "uuidv4", "uuidv7", "vector_type"}
-    with closing(enclosed(file, QueryLimits())) as connection:
+    with closing(connect_enclosed(file, QueryLimits())) as connection:
         found = connection.execute(
             "SELECT DISTINCT function_name FROM duckdb_functions() WHERE has_side_effects AND function_type = 'scalar'"
         ).fetchall()
@@ -223,7 +223,7 @@ def test_every_function_that_does_more_than_reckon_is_known(file: Path) -> None:
 
 @pytest.mark.gate
 def test_every_table_function_is_refused_but_a_few(file: Path) -> None:
-    with closing(enclosed(file, QueryLimits())) as connection:
+    with closing(connect_enclosed(file, QueryLimits())) as connection:
         names = connection.execute(
             "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type IN ('table', 'table_macro')"
         ).fetchall()

@@ -291,7 +291,7 @@ async def refresh_file(store: Store, place: Place, folder: Path) -> dict[str, tu
     writes and characters, and a word that was said.
     """
     folder.mkdir()  # noqa: ASYNC240
-    await store.analytics.delta(TENANT, folder, place.known(), units=True)
+    await store.analytics.delta(TENANT, folder, place.read_known(), units=True)
     (folder / OUTLINES).write_bytes(msgspec.json.encode(Outline([], [], [])))
     refresh(place, folder, Masking(is_masked=False))
     connection = connect(place.path, folder, read_only=True)

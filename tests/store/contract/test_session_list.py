@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from store.interface.errors import CursorInvalid
-from store.interface.list_rows import Order, SessionFilter, SessionListed
+from store.interface.list_rows import ListedSession, Order, SessionFilter
 from store.interface.rows import NO_TURN, ForkRow, TurnRow
 from store.store import Store
 from tests.support.effort import repeats
@@ -217,9 +217,9 @@ async def test_lists_are_right_whenever_they_are_read(store: Store, seed: int) -
             assert row.turn == head.turn == len(talks[row.session_id]) - 1
 
 
-async def all_pages(store: Store, which: SessionFilter, order: Order) -> list[SessionListed]:
+async def all_pages(store: Store, which: SessionFilter, order: Order) -> list[ListedSession]:
     """Return the sessions of all pages of three."""
-    rows: list[SessionListed] = []
+    rows: list[ListedSession] = []
     cursor: str | None = None
     while True:
         page = await store.sessions.page("clinic", which, order=order, limit=3, cursor=cursor)

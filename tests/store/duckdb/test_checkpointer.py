@@ -240,7 +240,7 @@ async def test_a_large_log_is_written_to_the_database_file(tmp_path: Path) -> No
     await engine_of(store).write(_insert)
     assert log.stat().st_size > CHECKPOINT_BYTES / 2
     await engine_of(store).write(_insert)
-    async with engine_of(store).writer.paused():
+    async with engine_of(store).writer.pause():
         assert not log.exists()
     await store.close()
 

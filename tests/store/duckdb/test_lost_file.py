@@ -120,7 +120,7 @@ async def test_a_deleted_log_loses_nothing(tmp_path: Path, more: int) -> None:
         await save(store, 3 + number)
     if not more:
         await _until_written(folder)
-        async with engine_of(store).writer.paused():
+        async with engine_of(store).writer.pause():
             pass  # the writing thread has finished the checkpoint
     shutil.copytree(folder, copy)  # as a process that is killed now leaves it
     await store.close()

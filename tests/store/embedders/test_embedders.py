@@ -19,7 +19,7 @@ from store.embedders.embedder import (
     EmbedderMisconfigured,
     EmbedderUnavailable,
     batches,
-    embedded,
+    embed_rows,
 )
 from tests.support.minilm import MINILM, MODEL_DIR, needs_minilm
 from tests.support.openai_server import Endpoint
@@ -260,7 +260,7 @@ def test_batches_are_bounded_by_texts_and_by_their_longest() -> None:
 
 def test_an_invalid_vector_is_reported_as_invalid() -> None:
     rows = np.array([[np.nan, 1], [np.inf, 1], [0, 0], [3e38, 3e38], [0, 2]], np.float32)
-    found = embedded(list("abcde"), 2, lambda texts: rows)
+    found = embed_rows(list("abcde"), 2, lambda texts: rows)
     assert found == pytest.approx(np.array([[0, 0], [0, 0], [0, 0], [0.5**0.5, 0.5**0.5], [0, 1]]))
 
 

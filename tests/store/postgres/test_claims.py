@@ -197,7 +197,7 @@ async def test_a_call_that_ends_after_its_turn_is_part_of_it(
     assert (await two.turns.spent("clinic", MOMENT, MOMENT + timedelta(days=1))).cost == 0.75
     await two.verification.refresh()
     assert await two.verification.broken(call_twice) == []
-    with two._mirror.opened(ALL) as mirror:
+    with two._mirror.open(ALL) as mirror:
         assert mirror.rows("SELECT sum(cost) FROM settled_calls") == [(0.75,)]
 
 

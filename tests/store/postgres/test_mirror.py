@@ -60,7 +60,7 @@ def mirror(server: PostgresStore, tmp_path: Path) -> Iterator[PostgresMirror]:
 
 
 def rows_of_mirror(mirror: PostgresMirror, *, is_fresh: bool = True) -> dict[str, Counter[bytes]]:
-    with mirror.opened(ALL if is_fresh else ()) as connection:
+    with mirror.open(ALL if is_fresh else ()) as connection:
         return {
             table: Counter(_canonical(row) for rows in read_documents(connection.cursor, table) for row in rows)
             for table in TABLES
@@ -128,7 +128,7 @@ async def test_texts_come_unchanged(
         connection.execute("UPDATE turns SET topic_id = '', action_id = NULL WHERE turn = 1")
         states = connection.execute("SELECT session_id, turn, state::text, events::text FROM turns").fetchall()
     assert rows_of_mirror(mirror) == rows_of_postgres(postgres_url)
-    with mirror.opened() as copy:
+    with mirror.open() as copy:
         read = copy.cursor.execute("SELECT session_id, turn, state::VARCHAR, events::VARCHAR FROM turns").fetchall()
         places = copy.cursor.execute("SELECT session_id, turn FROM turns ORDER BY rowid").fetchall()
     assert sorted(read) == sorted(states)
@@ -200,7 +200,7 @@ async def test_a_command_beside_a_server_has_a_copy_of_its_own(
     server: PostgresStore, mirror: PostgresMirror, postgres_url: str, tmp_path: Path
 ) -> None:
     await converse(server)
-    with mirror.opened(ALL):
+    with mirror.open(ALL):
         command = PostgresMirror(server._engine, tmp_path)
         assert rows_of_mirror(command) == rows_of_postgres(postgres_url)
         (copy,) = copies(tmp_path)

@@ -126,7 +126,7 @@ async def look(folder: Path, seed: int) -> None:
         units = {unit.unit_id: unit.sequence for unit in await store.memory.units(*OWNER, limit=100_000)}
         read = await store.memory.vectors(*OWNER, (await memory_system.embedding.embedder()).id)
         vectors = dict(zip(read.sequences, read.vectors, strict=True))
-        async with memory_system.cache.locked(*OWNER) as loaded:
+        async with memory_system.cache.lock(*OWNER) as loaded:
             index = await memory_system.cache.maintain_index(loaded)
     wrong = wrong_with_units(Log(folder / "log"), units, vectors)
     if wrong is None and index is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from api.testing.cases.coverage import cover, reached_by
+from api.testing.cases.coverage import cover, items_reached
 from runtime.engine.engine import run_turn
 from runtime.models.offline_model import OfflineModel
 from runtime.state.inputs import Reply, Start
@@ -330,7 +330,7 @@ async def test_a_policy_that_gives_up_is_a_branch_and_no_on_fail(turns: list[str
         )
         state = turn.state
         played.append(turn)
-    reached = reached_by(program, played)
+    reached = items_reached(program, played)
     coverage = cover(program, [reached])
     assert {str(item) for item in coverage.items if item.kind == "branch"} == {
         "p/t/slept (on_fail)", "p/t/slept (on_blocked)", "p/u/rest (on_fail)"

@@ -95,7 +95,7 @@ def test_scales_are_those_of_the_memory_itself() -> None:
     wide = chance.normal(0.2, 0.15, 500).astype(np.float32)
     thin = chance.normal(0.82, 0.014, 500).astype(np.float32)
     for similarities in (wide, thin):
-        standard = usual_of(similarities, None).standardized(similarities)
+        standard = usual_of(similarities, None).standardize(similarities)
         assert standard.mean() == pytest.approx(0, abs=0.01)
         assert standard.std() == pytest.approx(1, abs=0.01)
 
@@ -103,8 +103,8 @@ def test_scales_are_those_of_the_memory_itself() -> None:
 def test_few_vectors_are_judged_by_what_is_known_of_the_embedder() -> None:
     known = Usual(0.2, 0.1)
     one = usual_of(np.array([0.7], np.float32), known)
-    assert one.standardized(np.array([0.7], np.float32))[0] > 2
+    assert one.standardize(np.array([0.7], np.float32))[0] > 2
     nothing = usual_of(np.array([0.7], np.float32), None)
-    assert np.isnan(nothing.standardized(np.array([0.7], np.float32))).all()
+    assert np.isnan(nothing.standardize(np.array([0.7], np.float32))).all()
     many = usual_of(np.full(10_000, 0.7, np.float32), known)
     assert many.mean == pytest.approx(0.7, abs=0.01)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.models.hosted.failures import AttemptFailure
-from runtime.models.hosted.reply_reader import TextStream, object_in, prose_in, read_reply, unmarked, visible
+from runtime.models.hosted.reply_reader import TextStream, fill_placeholders, object_in, prose_in, read_reply, visible
 from runtime.prompts.rendering import Prompts
 from runtime.prompts.templates import Templates
 from runtime.state.ports import DetectorQuestion, ModelRequest, Verdict
@@ -172,7 +172,7 @@ def test_streamed_text_with_marks_equals_the_final_text(said, cuts) -> None:
     words = TextStream(request("Hi"), prompt, lambda reply: texts.append(reply.text), lambda: None)
     for at in [*sorted(cuts), len(raw)]:
         words.grow(raw[:at])
-    final = unmarked(json.loads(raw)["text"], prompt.values)
+    final = fill_placeholders(json.loads(raw)["text"], prompt.values)
     assert [text for text in texts if not final.startswith(text)] == []
 
 
