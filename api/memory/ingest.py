@@ -4,7 +4,7 @@ The committed turns are the only source, so a crash loses nothing: turns that ar
 the next query of that user, or in the background.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -17,7 +17,7 @@ from runtime.memory.units import ABOUT, MemoryUnit, new_unit
 from runtime.state.events import Remembered
 from runtime.state.recall_types import Trust
 from scripts.model.memory_plan import MemoryPlan
-from store.interface.memory_rows import AdmissionRow, BehindRow
+from store.interface.memory_rows import AdmissionRow, BehindRow, GroupRow
 from store.interface.rows import MessageRow
 
 _TRUST: Mapping[str, Trust] = {"user": "conversation", "assistant": "conversation", "system": "own", "tool": "foreign"}
@@ -59,8 +59,15 @@ def begin(draft: MemoryTransaction, loaded: LoadedMemory, behind: BehindRow, pla
 
 
 def latest_session(loaded: LoadedMemory, besides: str) -> str:
-    """Return the newest group other than `besides`, or an empty text if there is none."""
-    groups = [group for group in loaded.groups.values() if group.group_id != besides]
+    """Return the newest group with messages or notes other than `besides`, or an empty text if there is none."""
+    groups = [
+        group for group in loaded.groups.values() if group.group_id != besides and loaded.order.get(group.group_id)
+    ]
+    return newest_of(groups)
+
+
+def newest_of(groups: Collection[GroupRow]) -> str:
+    """Return the group created last, or an empty text if there is none."""
     return max(groups, key=lambda group: (group.created_at, group.group_id)).group_id if groups else ""
 
 

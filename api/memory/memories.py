@@ -16,7 +16,7 @@ from api.ids import has_control
 from api.memory.cache import MemoryCache
 from api.memory.embedding import EmbeddingService
 from api.memory.external import Externals
-from api.memory.ingest import latest_session
+from api.memory.ingest import latest_session, newest_of
 from api.memory.loaded_memory import LoadedMemory, vector_rows
 from api.memory.requests import UNITS_MAX, NewUnit, Query
 from api.memory.search import find, search, top_k
@@ -131,7 +131,7 @@ class Memories(Struct, frozen=True):
         _check_capacity(short_term, context_length)
 
         def start(loaded: LoadedMemory, draft: MemoryTransaction) -> StartedGroup:
-            name = (latest_session(loaded, "") or self.ids()) if group_id == LATEST else group_id or self.ids()
+            name = (newest_of(loaded.groups.values()) or self.ids()) if group_id == LATEST else group_id or self.ids()
             _check_group(name)
             _check_name(loaded, name)
             draft.group(name)
@@ -255,7 +255,8 @@ class Memories(Struct, frozen=True):
         return await self._do(tenant, user_id, set_pin)
 
     async def restore(self, tenant: str, user_id: str, group_id: str, source: str) -> int:
-        """Copy the latest units of another group, or of the LATEST other one, into a group's short-term memory.
+        """Copy the latest units of another group, or of the LATEST other one that has any, into a group's short-term
+        memory.
 
         Return the number of units in it. Raises InvalidMemoryRequest if there is no such group.
         """

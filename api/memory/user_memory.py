@@ -82,7 +82,7 @@ class UserMemory:
         return self._session
 
     def restore(self, session_id: str = LATEST) -> int:
-        """Copy the latest units of another session, or of the LATEST other one, into short-term memory.
+        """Copy the latest units of another session, or of the LATEST other one that has any, into short-term memory.
 
         Return the number of units in short-term memory.
         """

@@ -246,7 +246,9 @@ class ContextAnswer(View, frozen=True, kw_only=True):
 
 
 class Restoring(Body, frozen=True, kw_only=True):
-    """The group whose last units are copied to short-term memory: `LATEST` is the other group created last."""
+    """The group whose last units are copied to short-term memory: `LATEST` is the last created of the others that have
+    units.
+    """
 
     user_id: Id
     source: GroupId = "LATEST"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -135,13 +136,15 @@ def _message_of(data: object) -> tuple[ImportedMessage, list[str]]:
 
 
 def _content(value: object) -> tuple[str, list[object]]:
-    """Return the text of a message, and its parts if it has any. Raises MessageUnusable."""
+    """Return the text of a message, and its parts if it has any; a record is its JSON. Raises MessageUnusable."""
     if value is None:
         return "", []
+    if isinstance(value, dict):
+        return msgspec.json.encode(value).decode(), []
     if isinstance(value, str):
         return value, []
     if not isinstance(value, list):
-        raise MessageUnusable("its content is neither a text nor a list of parts")
+        raise MessageUnusable("its content is neither a text, a record nor a list of parts")
     texts = [part.get("text") if isinstance(part, dict) else part for part in value]
     return "\n".join(text for text in texts if isinstance(text, str) and text), value
 

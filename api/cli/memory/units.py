@@ -171,7 +171,9 @@ def _group_row(group: Any) -> dict[str, Any]:
 @click.command(epilog="Example: cuebook memory restore --user ana diary --from LATEST")
 @click.argument("group")
 @of_user
-@click.option("--from", "source", default="LATEST", help="The group to copy from [LATEST: the newest other group].")
+@click.option(
+    "--from", "source", default="LATEST", help="The group to copy from [LATEST: the newest other group with units]."
+)
 @with_settings("data")
 async def restore(settings: Settings, group: str, user_id: str, source: str) -> None:
     """Copy the latest units of another session or collection into the short-term memory of GROUP."""

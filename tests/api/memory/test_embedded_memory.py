@@ -338,6 +338,18 @@ def test_latest_session_of_none_is_new_and_a_name_is_retained(opened: Any) -> No
         assert memory.restore() == 0
 
 
+def test_latest_session_to_restore_is_one_with_units(opened: Any) -> None:
+    with opened() as memory:
+        memory.start_session("talk")
+        said(memory, "alpha", "beta")
+        memory.start_session("opened and left")
+        memory.start_session("now")
+        assert memory.restore() == 2
+        assert memory.start_session("LATEST") == "now"
+        memory.remove_session("talk")
+        assert memory.restore() == 0
+
+
 def test_short_term_memory_is_filled_from_another_session(opened: Any) -> None:
     with opened(short_term=2) as memory:
         memory.start_session("before")

@@ -334,6 +334,14 @@ async def test_a_conversation_by_itself_that_was_written_down(api: ApiClient) ->
     assert (await api.get(f"/api/sessions/{found['sessionId']}/context")).json()["strategy"] == "newest"
 
 
+async def test_a_record_as_content_is_imported_as_json(api: ApiClient) -> None:
+    said = {"role": "assistant", "content": {"mood": "低", "scores": [1, 2]}}
+    document = json.dumps(AGENTLY | {"full_chat_history": [HISTORY[0], said], "current_chat_history": [said]})
+    found = await import_document(api, document.encode(), JSON, userId="ana")
+    assert (found["messages"], found["skipped"]) == (2, [])
+    assert [content for _, content in await api.transcript(found)] == ["said 0", '{"mood":"低","scores":[1,2]}']
+
+
 async def test_a_session_of_agently_within_a_document(api: ApiClient) -> None:
     content = yaml.safe_dump({"payload": {"session": AGENTLY}}).encode()
     assert "the document is not supported" in await refused(api, content, YAML)
