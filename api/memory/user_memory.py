@@ -203,7 +203,7 @@ class UserMemory:
             filters=None if filters is None else parse(filters),
             ranks=ranks,
             min_score=min_score,
-            group=self.session_id if exclude_context else self._session,
+            group=self.session_id if exclude_context or short_term_only else self._session,
             short_term_only=short_term_only,
             long_term_only=long_term_only,
             recall_context=int(recall_context),

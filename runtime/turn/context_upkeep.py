@@ -83,6 +83,8 @@ async def update(run: TurnContext, action: Action | None, turn_ends_at: float) -
             raise
         condenser.failure = f"the strategy failed: {type(error).__name__}"
         after = msgspec.structs.replace(before, failed=before.failed + 1)
+    if after.failed > before.failed and not condenser.failure:  # a handler of the application raised ModelFailed
+        condenser.failure = "the memo could not be made"
     run.state.context = after if after != ContextMemory() else None
     with contextlib.suppress(LimitExceeded):  # events are recorded as far as their limit allows
         if condenser.failure:

@@ -98,6 +98,13 @@ def test_explicit_query_returns_units_of_the_context(opened: Any) -> None:
         assert texts(memory.query("Where did I move?", long_term_only=True)) == [["I moved to Lisbon in May."]]
 
 
+def test_short_term_memory_of_a_memory_opened_again_is_empty(opened: Any) -> None:
+    with opened() as memory:
+        said(memory, "alpha")
+    with opened() as memory:
+        assert memory.query("alpha", short_term_only=True).chains == []
+
+
 def test_exclude_context_leaves_out_what_the_prompt_holds(opened: Any) -> None:
     with opened(context_length=3) as memory:
         said(memory, *[f"the river {number}" for number in range(6)])

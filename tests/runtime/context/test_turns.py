@@ -296,6 +296,17 @@ async def test_a_handler_that_does_what_it_should_not_costs_a_warning(prepare: N
     assert session.state.context.failed == 2
 
 
+async def test_a_memo_that_a_handler_cannot_make_costs_a_warning(prepare: NewSession) -> None:
+    def fail(memo, messages, attachments, settings):
+        raise ModelFailed("not now")
+
+    session = prepare(script("{strategy: memo, resize: {every_n_turns: 1}}"))
+    session.contexts = Contexts(handlers=Handlers(memo=fail))
+    await say(await session.start(), 1)
+    assert session.warnings == [("context_failed", "the memo could not be made")]
+    assert session.state.context.failed == 2
+
+
 async def test_settings_live_in_the_state(prepare: NewSession) -> None:
     settings = ContextSettings(strategy="lite", limit=Limit(messages=4))
     session = prepare(script(), saved=True)
