@@ -330,9 +330,9 @@ def _complaint(
         return run.text(written, {**run.progress.values, **given})
     if not refused and (len(missing) > 1 or len(_missing(run, action)) < len(expected)):
         return run.phrase("missing", tuple(map(label_of, missing)))
-    name = refused[first.get].phrase if first.get in refused else first.kind or "text"
     texts = tuple(choice.text for choice in choices_of(first))
-    return run.phrase(name, texts)
+    wanted = "choice" if texts and first.kind == "number" else first.kind or "text"
+    return run.phrase(refused[first.get].phrase if first.get in refused else wanted, texts)
 
 
 def _finish(

@@ -207,14 +207,18 @@ class ControlFlowGraph:
         return frozenset(names.union(*(self._names_written(each.actions) for each in self.script.interrupts)))
 
     def interrupt_targets(self) -> list[Node]:
-        """Return the topics that interrupts and repairs may jump to from any place, or that answer in a wait."""
+        """Return the topics that interrupts and repairs may jump to from any place."""
         script = self.script
         targets = [each.then.target for each in script.interrupts]
-        targets += [each.on_message for each in all_actions(script) if isinstance(each, Sleep)]
         targets += [each.then.target for each in script.repairs if each.then is not None]
         for interrupt in script.interrupts:
             leaves = (leave for action in walk(interrupt.actions) for leave in effect_of(action).leaves)
             targets += [leave.target for leave in leaves if leave.target is not None]
+        return sorted(self.body(place) for place in self.places(targets))
+
+    def answering_topics(self) -> list[Node]:
+        """Return the topics that answer messages in waits."""
+        targets = [each.on_message for each in all_actions(self.script) if isinstance(each, Sleep)]
         return sorted(self.body(place) for place in self.places(targets))
 
     def places(self, targets: Iterable[str]) -> set[Spot]:

@@ -35,7 +35,7 @@ from scripts.expressions.analysis import Outcome
 from scripts.expressions.condition_algebra import Atom, Unknown, equality
 from scripts.expressions.members import BUILTINS
 from scripts.expressions.values import Value, number_in
-from scripts.model.actions import Action, Call
+from scripts.model.actions import Action, Call, Sleep
 from scripts.model.base import Expression, Location, Template
 from scripts.model.diagnostics import Problems
 from scripts.model.script import Script, Skill, all_actions, resolve_target
@@ -121,22 +121,30 @@ class _Paths:
         self._exits: dict[str, AbstractState] = {}  # of skills
         self._callers: dict[str, set[Node]] = {}
         self._queue: list[Node] = []
+        self._answering: set[Node] = set()  # topics that only answer messages in waits, and then return there
         self._visits: dict[Node, int] = {}
-        self._passed = _parameters_passed(layout.script)
+        self._parameters_passed = _parameters_passed(layout.script)
 
     def run(self) -> list[UnsetRead]:
         start = self._layout.at_start()
         self._arrive(self._layout.first, start, "")
         for node in self._layout.interrupt_targets():
-            phase = self._layout.phase(node)
-            known = self._enter(start.copy(), phase.declare, Node(node.phase, node.topic))
-            self._arrive(node, self._enter(known, self._layout.topic(node).declare, node), "an interrupt leads here")
+            self._arrive(node, self._at_start(node, start), "an interrupt leads here")
+        self._drain()
+        for node in self._layout.answering_topics():
+            if node not in self._entries:  # only waits in skills and interrupts lead here
+                self._arrive(node, self._at_start(node, start), "a wait leads here", returns=True)
         self._drain()
         for node in self._layout.skills:
             if node not in self._entries:  # never called
                 self._arrive(node, self._begin_skill(node, start), "")
                 self._drain()
         return [finding for node in sorted(self._found) for finding in self._found[node].values()]
+
+    def _at_start(self, node: Node, start: AbstractState) -> AbstractState:
+        """Return the state in which a topic begins that may be entered at any time."""
+        known = self._enter(start.copy(), self._layout.phase(node).declare, Node(node.phase, node.topic))
+        return self._enter(known, self._layout.topic(node).declare, node)
 
     def find_answered(self) -> Iterator[AnsweredCondition]:
         """Yield the conditions that are a variable alone, if it has a value on every path to them."""
@@ -153,13 +161,18 @@ class _Paths:
                 self._alone[node] = {}
                 self._visit(node, self._entries[node].copy())
 
-    def _arrive(self, node: Node, known: AbstractState, doubt: str) -> None:
-        """Add a path into a node."""
+    def _arrive(self, node: Node, known: AbstractState, doubt: str, *, returns: bool = False) -> None:
+        """Add a path into a node; one that `returns` does not go on from there."""
+        goes_on = not returns and node in self._answering
         if node in self._entries:
             before = self._entries[node]
             known = self._conditions.join(before, known, self._layout.sight(node), (self._doubts[node], doubt))
-            if known.same(before):
+            if known.same(before) and not goes_on:
                 return
+        elif returns:
+            self._answering.add(node)
+        if goes_on:
+            self._answering.remove(node)
         self._doubts.setdefault(node, doubt)
         self._entries[node] = known
         if node not in self._queue:
@@ -175,7 +188,7 @@ class _Paths:
             self._skill(skill, known)
         elif layout.is_body(node):
             after = self._list(layout.topic(node).actions, known)
-            if after is not None:
+            if after is not None and node not in self._answering:
                 self._arrive(layout.after(node), self._leave_topic(after), "")
         else:
             self._head(node, known)
@@ -218,7 +231,7 @@ class _Paths:
                 self._conditions.forget(known, name)
         known.drop(level)
 
-    def _jump(self, target: str, known: AbstractState) -> None:
+    def _jump(self, target: str, known: AbstractState, doubt: str, *, returns: bool = False) -> None:
         here = self._node
         found = resolve_target(self._layout.ids, target, self._layout.phase(here).id)
         if found is None:
@@ -231,7 +244,7 @@ class _Paths:
             phase = self._layout.phase(node)
             known = self._enter(known, phase.declare, msgspec.structs.replace(node, step=0))
         known = self._enter(known, self._layout.topic(node).declare, node)
-        self._arrive(node, known, f"the conversation comes from {self._layout.topic(here).id} by `goto`")
+        self._arrive(node, known, doubt, returns=returns)
 
     # -- skills -------------------------------------------------------------------------------------------------------
 
@@ -243,7 +256,7 @@ class _Paths:
             if key[0] is Level.GLOBAL:
                 known.set(key, mask, caller.doubts.get(key, ""))
         if skill is not None:
-            passed = self._passed.get(skill.id, frozenset())
+            passed = self._parameters_passed.get(skill.id, frozenset())
             for each in (*skill.params, *skill.declare):
                 is_given = each in skill.params and (each.var in passed or getattr(each, "required", False))
                 if each.value is not None or is_given:
@@ -353,6 +366,8 @@ class _Paths:
                     known = self._put(step, known)
                 case _:
                     assert_never(step)
+        if isinstance(action, Sleep) and self._layout.skill(self._node) is None:
+            self._jump(action.on_message, known, "a wait leads here", returns=True)
         failed: AbstractState | None = None
         if effect.failing:  # its actions run without a valid answer, which may be partly answered
             failed = self._list(effect.failing, self._conditions.join(before, known, self._sight, _EMPTY))
@@ -371,7 +386,7 @@ class _Paths:
         if leave.is_after_wait:
             doubt = effects.EXPIRED if leave.kind == "expire" else "there is no valid answer"
             known = self._conditions.join(before, known, self._sight, (doubt, ""))
-        self._jump(leave.target, known)
+        self._jump(leave.target, known, f"the conversation comes from {self._layout.topic(self._node).id} by `goto`")
 
     def _inside(self, effect: effects.Effect, known: AbstractState) -> AbstractState | None:
         match effect.body:

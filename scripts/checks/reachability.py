@@ -115,7 +115,7 @@ class _Transitions:
     def __init__(self, layout: ControlFlowGraph, problems: Problems) -> None:
         self._layout = layout
         self._script = script = layout.script
-        self._from_anywhere = [layout.spot(node) for node in layout.interrupt_targets()]
+        self._from_anywhere = [layout.spot(node) for node in (*layout.interrupt_targets(), *layout.answering_topics())]
         if script.skills and script.expire is not None and script.expire.then.target is not None:
             # questions in skills have the expiry of the script, and any topic may have called them
             self._from_anywhere += layout.places([script.expire.then.target])

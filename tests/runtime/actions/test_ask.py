@@ -132,9 +132,10 @@ async def test_a_choice_may_stand_for_a_number(drive: StartSession, reply, score
     assert (session.values, session.said) == ({"score": score}, [f"Twice is {score * 2}."])
 
 
-async def test_a_number_that_is_no_choice_is_refused(drive: StartSession) -> None:
+@pytest.mark.parametrize("reply", ["7", "sometimes"])
+async def test_a_number_that_is_no_choice_is_refused(drive: StartSession, reply) -> None:
     session = await drive(f"- {{ask: How often?, output: [{SCORED}]}}\n- say: done")
-    await session.reply("7")
+    await session.reply(reply)
     assert session.said == ["Sorry, please choose one of these: Never, Some days, Always."]
 
 

@@ -360,3 +360,38 @@ def test_a_text_about_a_refused_answer_reads_its_values(read: ReadScript) -> Non
   output: [{get: x, type: number, validate: [{unless: x < y, say: "{{ x }} of {{ y }}"}]}, {get: y, type: number}]
 """
     assert found(read, whole(written)) == []
+
+
+WAITING = """
+cuebook: 1
+script: waiting
+declare: [{var: x}, {var: y}]
+phases:
+- phase: p
+  topics:
+  - topic: before
+    actions: [%s, {wait: 1 day, on_message: aside}, {set: {y: 1}}]
+  - topic: aside
+    when: 'false'
+    actions: [{say: "{{ x }} {{ y }}"}]
+  - topic: after
+    actions: [{say: "{{ x }} {{ y }}"}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "unset"),
+    [
+        ("{ask: Well?, into: x}", ["`y` has no value here: no path to this place sets it"]),
+        (
+            "{ask: Well?, into: x, on_fail: skip}",
+            [
+                "`x` may be unset here, when there is no valid answer (`on_fail: skip`)",
+                "`x` may be unset here, when there is no valid answer (`on_fail: skip`)",
+                "`y` has no value here: no path to this place sets it",
+            ],
+        ),
+    ],
+)
+def test_a_topic_that_answers_in_a_wait_returns_to_it(read: ReadScript, before, unset) -> None:
+    assert sorted(found(read, WAITING % before)) == unset
