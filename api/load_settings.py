@@ -64,13 +64,9 @@ def _from_file(file: Path | None) -> Mapping[str, Any]:
     # relative paths in a file are relative to the folder of the file
     for table in data.get("memories", {}).values():
         table["path"] = _beside(path, table["path"])
-    if file_of_replies := _scripted_file(data.get("model", "")):
-        data["model"] = SCRIPTED + _beside(path, file_of_replies)
+    if (model := data.get("model", "")).startswith(SCRIPTED) and model != SCRIPTED:
+        data["model"] = SCRIPTED + _beside(path, model.removeprefix(SCRIPTED))
     return {name: _beside(path, value) if name in _PATHS else value for name, value in data.items()}
-
-
-def _scripted_file(model: str) -> str:
-    return model.removeprefix(SCRIPTED) if model.startswith(SCRIPTED) else ""
 
 
 def _beside(file: Path, path: str) -> str:

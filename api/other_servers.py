@@ -79,8 +79,7 @@ class OtherServers(Struct):
                 await self.shared.leave()
 
     async def _beat(self) -> None:
-        servers = await self.shared.beat()
-        self.authenticator.share_limits(servers)
+        self.authenticator.share_limits(await self.shared.beat())
         self.leads = await self.shared.lead("housekeeping", LEAD_S)
 
     async def _reload_changed(self) -> None:

@@ -69,11 +69,7 @@ class Budgets(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     def bounds(self, span: Span) -> Bounds:
         """Return the limits of a span."""
-        return Bounds(
-            tokens=getattr(self, f"{span}_tokens"),
-            cost=getattr(self, f"{span}_cost"),
-            calls=getattr(self, f"{span}_calls"),
-        )
+        return Bounds(**{name: getattr(self, f"{span}_{name}") for name in Bounds.__struct_fields__})
 
 
 class ExternalSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

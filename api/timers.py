@@ -62,8 +62,7 @@ class SessionTimers(Struct, frozen=True):
         INTERVENTION_REFUSED: the session has no such timer, or nothing is due.
         """
         take = partial(self.chat.take_turn, turn_input, condition.idempotency_key, refused="INTERVENTION_REFUSED")
-        request = _FiringRequest(turn_input.timer_id)
-        return await self.chat.submit_change(tenant, session_id, request, take, condition)
+        return await self.chat.submit_change(tenant, session_id, _FiringRequest(turn_input.timer_id), take, condition)
 
     async def arm(self, tenant: str, session_id: str, expected_turn: int | None = None) -> tuple[TimerRow, ...]:
         """Store the timers of a session as its current state has them, and return them. Raises ApiError

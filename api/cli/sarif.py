@@ -58,6 +58,4 @@ def _file_of(problem: Problem, reading: Reading) -> Path:
 
 def _uri(file: Path, folder: Path) -> str:
     absolute, folder = file.absolute(), folder.absolute()
-    if absolute.is_relative_to(folder):
-        return quote(absolute.relative_to(folder).as_posix())
-    return absolute.as_uri()
+    return quote(absolute.relative_to(folder).as_posix()) if absolute.is_relative_to(folder) else absolute.as_uri()

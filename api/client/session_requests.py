@@ -89,8 +89,7 @@ class Sessions:
             seed=seed,
             context=context if context is None or isinstance(context, str) else dict(context),
         )
-        headers = once(idempotency_key)
-        return await self._wire.ask("POST", "/api/sessions", SessionStart, body=new, headers=headers)
+        return await self._wire.ask("POST", "/api/sessions", SessionStart, body=new, headers=once(idempotency_key))
 
     async def get(self, session_id: str) -> SessionView:
         """Return the current state of a session."""
@@ -241,8 +240,7 @@ class Sessions:
 
     async def set_variables(self, session_id: str, variables: Values, *, scope: Scope | None = None) -> SessionChange:
         """Set variables, all or none; null unsets one."""
-        body = NewValues(variables=dict(variables), scope=scope)
-        return await self._change("PATCH", session_id, "variables", body)
+        return await self._change("PATCH", session_id, "variables", NewValues(variables=dict(variables), scope=scope))
 
     async def pause(self, session_id: str) -> SessionChange:
         """Pause a session: it takes no message until it is resumed."""
@@ -358,8 +356,7 @@ class Sessions:
 
     async def _history(self, session_id: str, parameters: Mapping[str, object]) -> list[dict[str, Any]]:
         """Read messages; their fields get the names they have in prompts."""
-        path = path_of(session_id, "history")
-        found = await self._wire.ask("GET", path, list[PromptMessage], parameters=parameters)
+        found = await self._wire.ask("GET", path_of(session_id, "history"), list[PromptMessage], parameters=parameters)
         return [
             {name: value for name, value in msgspec.structs.asdict(each).items() if value is not msgspec.UNSET}
             for each in found

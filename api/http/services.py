@@ -22,7 +22,6 @@ from api.integrity.check_sessions import SessionVerifier
 from api.memory.embedding import embedding_of
 from api.memory.memory_system import create_memory
 from api.memory.model_calls import MemoryCalls, summarizers
-from api.memory.transfer import MemoryTransfer
 from api.metrics import Metrics
 from api.model_calls import Spending
 from api.notifications.web_push import Reminders
@@ -106,8 +105,6 @@ class Services:
         self.migrator = SessionMigrator(self.chat, self.turn_runner, self.catalog)
         self.backups = Backups(store, settings, clock)
         self.retention = Retention(self.chat, self.turn_runner)
-        cache, enqueue = self.memory_system.cache, self.memory_system.worker.enqueue
-        self.memory_transfer = MemoryTransfer(store.memory, cache, clock, ids, enqueue)
         # while requests are served, the verifier pauses so that turns keep their speed
         self.verifier = SessionVerifier(store, clock, gently=serves)
         self._create_analytics()
@@ -136,8 +133,7 @@ class Services:
     def _create_participants(self, policy: AddressPolicy) -> None:
         """Create the parts that admit and remind participants, and the guard of all requests."""
         settings, authenticator = self.settings, self.authenticator
-        tokens = authenticator.participant_tokens
-        self.participants = Participants(self.creation, tokens)
+        self.participants = Participants(self.creation, authenticator.participant_tokens)
         self.links = Links(self.participants, self.creation)
         push_policy = AddressPolicy(is_open=policy.is_open)  # a participant gives the address: no target of webhooks
         sender = Sender(settings, push_policy)
@@ -155,7 +151,7 @@ class Services:
         self.snapshots = Snapshots(store, self.analytics, settings, clock)
         self.dashboards = Dashboards(store, self.analytics, clock, self.ids)
         self.dashboard_files = DashboardFiles(self.dashboards, settings, clock)
-        copies = (files, self.snapshots, self.dashboard_files)
+        copies = (files.forget, self.snapshots.forget, self.dashboard_files.forget)
         self.deletion = Deletion(self.chat, self.turn_runner, self.keys, copies)
 
     def _tools(self) -> ToolsOfTurn:

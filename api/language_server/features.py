@@ -30,14 +30,10 @@ _COMPLETION_KINDS: Mapping[CompletionKind, types.CompletionItemKind] = {
     "name": types.CompletionItemKind.Reference,
 }
 _SYMBOL_KINDS: Mapping[str, types.SymbolKind] = {
-    "phase": types.SymbolKind.Namespace,
-    "topic": types.SymbolKind.Class,
-    "action": types.SymbolKind.Method,
-    "skill": types.SymbolKind.Function,
-    "variable": types.SymbolKind.Variable,
-    "interrupt": types.SymbolKind.Event,
+    "phase": types.SymbolKind.Namespace, "topic": types.SymbolKind.Class, "action": types.SymbolKind.Method,
+    "skill": types.SymbolKind.Function, "variable": types.SymbolKind.Variable, "interrupt": types.SymbolKind.Event,
     "detector": types.SymbolKind.Event,
-}
+}  # fmt: skip
 GRAPH = "cuebook.graph"
 
 
@@ -175,8 +171,7 @@ def document_symbols(ls: ScriptServer, params: types.DocumentSymbolParams) -> li
 
 def folding_ranges(ls: ScriptServer, params: types.FoldingRangeParams) -> list[types.FoldingRange]:
     """Return the parts of a document that have several lines, each from the line of its key."""
-    path = path_of(params.text_document.uri)
-    positions = ls.positions(path)
+    positions = ls.positions(path_of(params.text_document.uri))
     found = parts_of(positions.text)
     keys = {each.path: each.start for each in found if each.kind == "key"}
     ranges = [

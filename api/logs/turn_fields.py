@@ -58,6 +58,4 @@ def fields_of(error: BaseException) -> dict[str, Any]:
         fields = attributes.get(_FIELDS, fields)
         place = each.place if isinstance(each, TurnFailed) else attributes.get(PLACE, place)
         each = each.__cause__
-    if place is None:
-        return fields
-    return fields | dict(zip(("phase_id", "topic_id", "action_id"), place, strict=True))
+    return fields if place is None else fields | dict(zip(("phase_id", "topic_id", "action_id"), place, strict=True))

@@ -212,8 +212,7 @@ class MemoryCache(Struct):
         embedder_id, dimension = (None, 0) if embedder is None else (embedder.id, embedder.dimension)
         loaded = LoadedMemory(row, MemoryIndex(embedder_id or ""), embedder_id, dimension)
         loaded.version = version
-        groups = await self.store.groups(*owner)
-        loaded.apply(MemoryChange(tenant=owner[0], user_id=owner[1], groups=groups))
+        loaded.apply(MemoryChange(tenant=owner[0], user_id=owner[1], groups=await self.store.groups(*owner)))
         after = 0
         while True:
             units = await self.store.units(*owner, after=after, limit=PAGE_UNITS)

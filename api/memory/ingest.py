@@ -50,8 +50,7 @@ def begin(draft: MemoryTransaction, loaded: LoadedMemory, behind: BehindRow, pla
     if behind.session_id in loaded.groups:
         return
     draft.group(behind.session_id, behind.session_id, behind.created_at)
-    forked_at = _fork_turn(behind.metadata)
-    draft.mark_ingested(behind.session_id, forked_at)
+    draft.mark_ingested(behind.session_id, _fork_turn(behind.metadata))
     draft.set_capacity(behind.session_id, plan.short_term or None)
     earlier = latest_session(loaded, behind.session_id) if plan.restore == "latest" else ""
     if earlier:

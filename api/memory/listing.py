@@ -106,8 +106,7 @@ def _with_links(loaded: LoadedMemory, units: Sequence[MemoryUnit]) -> list[UnitV
     placed: list[UnitView] = []
     for unit in units:
         before, after = loaded.neighbours(unit.sequence)
-        below = children.get(unit.unit_id, ())
-        placed.append(UnitView.of(unit, pre_id=before, next_id=after, children_ids=below))
+        placed.append(UnitView.of(unit, pre_id=before, next_id=after, children_ids=children.get(unit.unit_id, ())))
     return placed
 
 

@@ -76,9 +76,8 @@ class LoadedMemory:
         self.without_vector: dict[int, None] = {}  # of no embedder, in order
         self.seen_otherwise: dict[int, None] = {}  # with vectors of other embedders, but none of this one, in order
         self.dimension = dimension
-        self.recent_queries: deque[NDArray[np.float32]] = deque(
-            maxlen=RECENT_QUERIES_MAX
-        )  # vectors of queries, latest last
+        # vectors of queries, latest last
+        self.recent_queries: deque[NDArray[np.float32]] = deque(maxlen=RECENT_QUERIES_MAX)
         self.stale: set[int] = set()  # summaries that are withdrawn until they are written again
         self.superseded: set[int] = set()  # units with a limited time of validity
 

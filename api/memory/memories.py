@@ -176,9 +176,7 @@ class Memories(Struct, frozen=True):
             return recall_of(found.chains, loaded.units, signals)
 
     async def _find_allowed(self, tenant: str, user_id: str, query: Query) -> Collection[int] | None:
-        if query.filters is None:
-            return None
-        return await self.store.matching(tenant, user_id, query.filters)
+        return None if query.filters is None else await self.store.matching(tenant, user_id, query.filters)
 
     async def _with_checked_vector(self, tenant: str, user_id: str, query: Query) -> Query:
         """Return the query with its own vector, checked and normalised, else with that of its text if available.

@@ -8,17 +8,18 @@ maintains a memory at a time; the others look now and then for what a server tha
 
 import asyncio
 import contextlib
+import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from itertools import chain
 
 import structlog
 from msgspec import Struct, field
 
-from api.background import background
+from api.background import background, repeat
 from api.memory.cache import MemoryCache
-from api.memory.claims import claim
 from api.memory.jobs import JOBS_MAX, Jobs
 from api.memory.loaded_memory import OwnerId
 from api.memory.maintenance import ConcurrentChange, Maintenance
@@ -35,6 +36,9 @@ AGAIN_S = 2.0  # delay after a failure; doubles with each failure
 AGAIN_S_MAX = 600.0
 OTHERS_S = 300.0  # between two looks for what other servers have left
 ATTEMPTS_MAX = 8  # at a job, after which it fails
+CLAIM_S = 60
+"""How long a memory stays with a server that died."""
+PROLONG_S = 15.0
 
 TROUBLE = (StoreError, EmbedderUnavailable, EmbedderMisconfigured, ModelFailed, ConcurrentChange)
 
@@ -201,6 +205,31 @@ class MaintenanceWorker(Struct):
                 await self.jobs.fail(job, _why(error))
         if failed is not None:
             raise failed
+
+
+@asynccontextmanager
+async def claim(shared: SharedDatabase | None, owner: OwnerId) -> AsyncIterator[bool]:
+    """Claim a memory inside the context, so that one server at a time maintains it; a server alone needs no claims.
+
+    The value is False if another server has it. Raises StoreError.
+    """
+    if shared is None:
+        yield True
+        return
+    job = "memory " + hashlib.sha256("\0".join(owner).encode()).hexdigest()
+    if not await shared.lead(job, CLAIM_S):
+        yield False
+        return
+    try:
+        prolong = partial(shared.lead, job, CLAIM_S)
+        prolonging = repeat(prolong, PROLONG_S, "the claim on a memory could not be prolonged", first_s=PROLONG_S)
+        async with background(prolonging, "the claim on a memory is not prolonged"):
+            yield True
+    finally:
+        try:
+            await shared.stop_leading(job)
+        except StoreError as error:  # it expires
+            log.warning("the claim on a memory could not be released", problem=str(error))
 
 
 def _why(error: Exception) -> str:

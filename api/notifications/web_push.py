@@ -100,7 +100,7 @@ class Reminders:
         from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat  # not needed by most servers
 
         point = self._key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
-        return _base64url(point)
+        return urlsafe_b64encode(point).decode().rstrip("=")
 
     @cached_property
     def _key(self) -> "EllipticCurvePrivateKey":
@@ -212,7 +212,3 @@ def _problem_of_keys(new: NewPush) -> str:
 
 def _bytes(text: str) -> bytes:
     return urlsafe_b64decode(text + "=" * (-len(text) % 4))
-
-
-def _base64url(content: bytes) -> str:
-    return urlsafe_b64encode(content).decode().rstrip("=")

@@ -82,8 +82,7 @@ def _words(frame: bytes) -> bytes:
     head, separator, data = frame.partition(b"data: ")
     if _DELTA not in head:
         return frame
-    delta = msgspec.json.decode(data, type=VisibleDelta)
-    return head + separator + msgspec.json.encode(delta) + b"\n\n"
+    return head + separator + msgspec.json.encode(msgspec.json.decode(data, type=VisibleDelta)) + b"\n\n"
 
 
 def _event_frames(session_id: str, row: TurnRow | TurnEventsRow, after: int = 0) -> Iterator[bytes]:

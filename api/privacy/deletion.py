@@ -1,10 +1,10 @@
 """Deletes sessions, and users with all their data, from the database and from memory."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Protocol
+from typing import TypeAlias
 
 import structlog
 from msgspec.structs import replace
@@ -26,17 +26,14 @@ FOLDER = "erasures"
 log = structlog.get_logger()
 
 
-class Copies(Protocol):
-    """Files that the server wrote from the database."""
-
-    async def forget(self, tenant: str) -> None:
-        """Remove the files of a tenant, so that none contains erased data."""
+Forget: TypeAlias = Callable[[str], Awaitable[None]]
+"""Removes the files of a tenant that the server wrote from the database, so that none contains erased data."""
 
 
 class Deletion:
     """Deletes sessions and users of all tenants."""
 
-    def __init__(self, chat: Chat, runner: TurnRunner, keys: ApiKeys, copies: Sequence[Copies]) -> None:
+    def __init__(self, chat: Chat, runner: TurnRunner, keys: ApiKeys, copies: Sequence[Forget]) -> None:
         self._chat = chat
         self._copies = copies
         self._keys = keys
@@ -92,8 +89,8 @@ class Deletion:
 
     async def drop_copies(self, tenant: str) -> None:
         """Delete the files of this server that may contain data of an erased user, made for analytics."""
-        for copies in self._copies:
-            await copies.forget(tenant)
+        for forget in self._copies:
+            await forget(tenant)
 
     async def _erase_with_copies(self, tenant: str, user_id: str) -> ReceiptView:
         receipt = await self._erase(tenant, user_id)
@@ -127,5 +124,4 @@ def _note_unfinished(path: Path, tenant: str) -> None:
         make_folder(path.parent)
         create_private(path, tenant.encode())
     except OSError as error:
-        unwritable = FolderUnwritable(path.parent, error)
-        raise write_failure(error, "the note that an erasure began", unwritable) from error
+        raise write_failure(error, "the note that an erasure began", FolderUnwritable(path.parent, error)) from error

@@ -63,7 +63,7 @@ class Retention:
 
     async def look(self) -> list[DueByPolicy]:
         """Return what each policy would redact or delete now, without a change."""
-        return await self._store.counts(self.policies, self._clock()) if self.policies else []
+        return await self._store.counts(self.policies, self._clock())
 
     async def apply(self) -> Progress:
         """Redact and delete all due sessions, also if the caller is cancelled.
@@ -77,8 +77,7 @@ class Retention:
 
     async def _apply(self, progress: Progress) -> Progress:
         try:
-            if self.policies:
-                progress.sessions_due = await self._store.count_due(self.policies, self._clock())
+            progress.sessions_due = await self._store.count_due(self.policies, self._clock())
             passed: set[tuple[str, str]] = set()
             while due := [each for each in await self._due() if (each.tenant, each.session_id) not in passed]:
                 for group in _groups(due):
@@ -91,7 +90,7 @@ class Retention:
         return progress
 
     async def _due(self) -> list[Due]:
-        return await self._store.due(self.policies, self._clock()) if self.policies else []
+        return await self._store.due(self.policies, self._clock())
 
     async def _apply_to(self, group: list[Due], progress: Progress) -> set[tuple[str, str]]:
         """Apply the policies to sessions of one tenant in one transaction, then rest. Return the sessions left out."""

@@ -95,6 +95,5 @@ def _tools(steps: Sequence[RecordedStep]) -> dict[str, Value]:
     replies: dict[str, list[ToolReply]] = {}
     for step in steps:
         for call in step.tool_calls:
-            reply = ToolReply(call.answered.result, call.answered.failure)
-            replies.setdefault(call.called.tool, []).append(reply)
+            replies.setdefault(call.called.tool, []).append(ToolReply(call.answered.result, call.answered.failure))
     return tools_as_written(replies)

@@ -139,8 +139,7 @@ class Reviews(Struct, frozen=True):
         writer.writerow(COLUMNS)
         async for row in self._all_ratings(review, _only_rater(review, principal)):
             for question, answer in answers_of(row).items():
-                at = utc_text(row.rated_at)
-                writer.writerow((row.session_id, row.turn, row.rater, question, answer, at))
+                writer.writerow((row.session_id, row.turn, row.rater, question, answer, utc_text(row.rated_at)))
         return output.getvalue()
 
     async def _all_ratings(self, review: ReviewRow, rater: str | None) -> AsyncIterator[RatingRow]:

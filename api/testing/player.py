@@ -121,8 +121,7 @@ class Player(Struct):
 
     async def pass_time(self, duration: Duration, shown: Value) -> AsyncIterator[Turn]:
         """Let time pass on the virtual clock, and yield the turns that timers cause. Raises TurnFailed."""
-        start = self.now()
-        end = after_duration(start, duration, self.program.zone(self.state, ZONE))
+        end = after_duration(self.now(), duration, self.program.zone(self.state, ZONE))
         for _ in range(TIMER_TURNS_MAX):
             timers = self.timers
             if not timers or timers[0].due > end:

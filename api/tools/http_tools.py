@@ -178,9 +178,7 @@ def _result(answer: httpcore.Response, content: bytes) -> object:
         return None
     kind = next((value for name, value in answer.headers if name.lower() == b"content-type"), b"")
     try:
-        if b"json" in kind.lower():
-            return msgspec.json.decode(content)
-        return content.decode("utf-8")
+        return msgspec.json.decode(content) if b"json" in kind.lower() else content.decode("utf-8")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise ToolCallFailed("result", "the answer is not valid JSON or text") from None
 

@@ -15,7 +15,7 @@ from msgspec import UNSET, Struct
 
 from api.analytics.pseudonyms import pseudonym_of, salt_of
 from api.catalog.catalog import Catalog
-from api.errors import ApiError, refusing
+from api.errors import ApiError, refusing, require_session
 from api.privacy.mask import HiddenValues, find_hidden_values
 from api.privacy.masked_rows import mask_call, mask_message, mask_migration, mask_session, mask_turn
 from api.schemas.session_lists import Format
@@ -264,10 +264,9 @@ MEDIA_TYPES: tuple[str, ...] = tuple(form.media_type for form in _FORMS.values()
 
 async def _open(store: Store, tenant: str, session_id: str, now: datetime) -> SessionReader:
     """Open a session. Raises ApiError SESSION_NOT_FOUND, VARIABLE_STORE_INIT_ERROR, SESSION_REDACTED."""
-    start = await store.sessions.start(tenant, session_id) if is_uuid(session_id) else None
-    head = await store.sessions.head(tenant, session_id) if start is not None else None
-    if start is None or head is None:
-        raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
+    found = await store.sessions.start(tenant, session_id) if is_uuid(session_id) else None
+    start = require_session(found, session_id)
+    head = require_session(await store.sessions.head(tenant, session_id), session_id)
     require_not_redacted(start)
     with refusing("VARIABLE_STORE_INIT_ERROR", StateUnreadable, context={"sessionId": session_id}):
         state = decode(bytes(head.state))

@@ -194,12 +194,8 @@ def _at(position: int, choices: Sequence[Choice]) -> str:
 
 def _find_mentioned(answer: _ChoiceReply) -> set[str]:
     """Return the choices named anywhere in the reply, longest first so that 非常好 does not also name 好."""
-    labels = {
-        (fold(label), c.key)
-        for c in answer.choices
-        for label in (c.text, c.key)
-        if len(label) > 1 or not is_spaced(label)
-    }
+    names = ((label, each.key) for each in answer.choices for label in (each.text, each.key))
+    labels = {(fold(label), key) for label, key in names if len(label) > 1 or not is_spaced(label)}
     reply = answer.reply
     keys: set[str] = set()
     for label, key in sorted(labels, key=lambda pair: (-len(pair[0]), pair)):

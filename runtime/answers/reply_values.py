@@ -101,12 +101,8 @@ def read_further(
 def read_labelled(outputs: tuple[Output, ...], reply: str, today: date, locale: Locale) -> dict[str, Value]:
     """Return the values of the parts of a reply that name an output."""
     parts = labelled_parts(reply, [label for output in outputs for label in _labels(output)], locale)
-    values = {
-        output.get: _read(output, parts[label], reply, today, locale)
-        for output in outputs
-        for label in _labels(output)
-        if label in parts
-    }
+    named = ((output, label) for output in outputs for label in _labels(output) if label in parts)
+    values = {output.get: _read(output, parts[label], reply, today, locale) for output, label in named}
     return {name: value for name, value in values.items() if is_given(value)}
 
 

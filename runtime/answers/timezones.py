@@ -12,9 +12,7 @@ from scripts.model.script import Locale
 from scripts.translations.localisation import language
 
 CHARS_MAX = 2_000
-_REGIONS = frozenset(
-    {"Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific"}
-)
+_REGIONS = {"Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific"}
 _NAME = re.compile(r"(?<![a-z])[a-z]+(?:/[a-z0-9_+-]+)+")
 _OFFSET = re.compile(r"(?<!\w)(?:utc|gmt)(?:\s?(?P<sign>[+−-])\s?(?P<hours>[0-9]{1,2})(?::?00)?)?(?![\w:+−-])")
 _EASTMOST, _WESTMOST = 14, 12  # hours for which the IANA database has a zone

@@ -198,13 +198,8 @@ def memo_of(messages: Sequence[Message], previous: Value) -> dict[str, Value]:
     known = before.get("facts")
     facts = known if isinstance(known, list) else []
     facts_before = [Sentence(each, weight=EARLIER_WEIGHT) for each in facts if isinstance(each, str)]
-    sentences = [
-        Sentence(text)
-        for message in messages
-        if message.role == "user"
-        for text in sentences_of(message.content)
-        if len(text) >= _FACT_CHARS_MIN and not _QUESTION.search(text)
-    ]
+    said = (text for message in messages if message.role == "user" for text in sentences_of(message.content))
+    sentences = [Sentence(text) for text in said if len(text) >= _FACT_CHARS_MIN and not _QUESTION.search(text)]
     chosen = extract_sentences([*facts_before, *sentences], chars_max=FACTS_CHARS_MAX, count_max=FACTS_MAX)
     return {**before, "facts": [each.text for each in chosen], "extract": True}
 

@@ -75,14 +75,9 @@ class LocalMemory(Struct, frozen=True, kw_only=True):
             allowed = self.matching(sought, wish.filters)
             sought = [unit for unit in sought if unit.unit_id in allowed]
         found = self._search(sought, wish)
-        chains = chains_of(
-            [Hit(each.sequence, each.score) for each in found],
-            {number: unit.group_id for number, unit in alive.items()},
-            order_of(alive.values()),
-            k=wish.k,
-            around=Around(units=wish.context),
-            excluded=in_sight,
-        )
+        hits = [Hit(each.sequence, each.score) for each in found]
+        groups, order = {number: unit.group_id for number, unit in alive.items()}, order_of(alive.values())
+        chains = chains_of(hits, groups, order, k=wish.k, around=Around(units=wish.context), excluded=in_sight)
         return recall_of(chains, alive, {each.sequence: each.signals for each in found})
 
     def _search(self, sought: Sequence[MemoryUnit], wish: RecallWish) -> list[IndexHit]:

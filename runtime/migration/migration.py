@@ -109,16 +109,10 @@ class _Move:
         else:
             self._cells.start(state)
         state.visits = self._visits()
-        state.exposed = {
-            now_called: arm
-            for name, arm in before.exposed.items()
-            if (now_called := self._renames.variable(name)) is not None and now_called in self._new.experiments
-        }
-        state.watches = {
-            last[1]: watch
-            for name, watch in before.watches.items()
-            if (last := self._renames.path((DETECTORS, name))) is not None and last[1] in self._new.vocabularies
-        }
+        exposed = ((self._renames.variable(name), arm) for name, arm in before.exposed.items())
+        state.exposed = {name: arm for name, arm in exposed if name is not None and name in self._new.experiments}
+        watches = ((self._renames.path((DETECTORS, name)), watch) for name, watch in before.watches.items())
+        state.watches = {path[1]: each for path, each in watches if path and path[1] in self._new.vocabularies}
         state.taken, state.entered = self._by_place(before.taken), self._by_place(before.entered)
         state.awake = self._by_place(before.awake)
         verdict: Verdict = "mapped" if self._renamed or self._cells.renamed else "safe"
@@ -322,11 +316,8 @@ class _Move:
         """Return an action's values under their new names, without those that it does not accept any more."""
         if progress is None:
             return None
-        remaining = {
-            name: last
-            for name in (*progress.values, *progress.errors)
-            if (last := self._renames.variable(name)) is not None and (id(progress), name) not in self._dropped
-        }
+        accepted = [each for each in (*progress.values, *progress.errors) if (id(progress), each) not in self._dropped]
+        remaining = {name: last for name in accepted if (last := self._renames.variable(name)) is not None}
         values = {remaining[name]: value for name, value in progress.values.items() if name in remaining}
         errors = {remaining[name]: error for name, error in progress.errors.items() if name in remaining}
         return msgspec.structs.replace(progress, values=values, errors=errors)

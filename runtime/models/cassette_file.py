@@ -205,14 +205,10 @@ def replies_layout(replies: Replies) -> Record:
 
 
 def _layout(rounds: Sequence[Written] | Sequence[Sequence[Written]]) -> Layout:
-    items = [
-        _reply(each) if isinstance(each, str | ScriptedReply) else Items(tuple(Item(_reply(one)) for one in each))
-        for each in rounds
-    ]
-    return Items(tuple(Item(each) for each in items), flow=False)
+    return Items(tuple(Item(_reply(each)) for each in rounds), flow=False)
 
 
-def _reply(written: Written) -> Layout:
-    if isinstance(written, str):
-        return written
-    return plain(json.decode(json.encode(written)))
+def _reply(written: Written | Sequence[Written]) -> Layout:
+    if isinstance(written, str | ScriptedReply):
+        return written if isinstance(written, str) else plain(json.decode(json.encode(written)))
+    return Items(tuple(Item(_reply(each)) for each in written))

@@ -61,13 +61,8 @@ def _ask(request: ModelRequest) -> ModelReply:
     is_open = any(each.kind not in CERTAIN_TYPES or each.required is False for each in outputs)
     is_answer = not outputs or is_open or bool(values or known)  # a reply with none of several values is no answer
     done = not repeats and is_answer and all(name in values or name in known for name in wanted)
-    return ModelReply(
-        text="" if done else request.task,
-        values=values,
-        reasons=parsed.reasons,
-        exit=done,
-        exit_reason="a valid reply" if done else "",
-    )
+    text, reason = ("", "a valid reply") if done else (request.task, "")
+    return ModelReply(text=text, values=values, reasons=parsed.reasons, exit=done, exit_reason=reason)
 
 
 def _chat(request: ModelRequest) -> ModelReply:

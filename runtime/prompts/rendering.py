@@ -235,11 +235,8 @@ def _outcome(outcome: ToolOutcome) -> Value:
 
 
 def _of_condense(request: ModelRequest) -> _Variables:
-    return {
-        "locale": tag_of(request.locale),
-        "instruct": request.conversation_summary.instruct,
-        "has_previous": request.conversation_summary.previous is not None,
-    }
+    wish = request.conversation_summary
+    return {"locale": tag_of(request.locale), "instruct": wish.instruct, "has_previous": wish.previous is not None}
 
 
 def tag_of(locale: Locale) -> str:

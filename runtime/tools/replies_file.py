@@ -63,9 +63,7 @@ def read_tool_replies(tree: Tree, reader: Reader) -> ToolReplies:
 
 def _replies(tree: Tree, reader: Reader) -> Sequence[ToolReply]:
     each = tree.get("each") if isinstance(tree, MappingTree) and list(tree.keys()) == ["each"] else None
-    if isinstance(each, SequenceTree):
-        return [_reply(item, reader) for item in each.items]
-    return [_reply(tree, reader)]
+    return [_reply(item, reader) for item in each.items] if isinstance(each, SequenceTree) else [_reply(tree, reader)]
 
 
 def _reply(tree: Tree, reader: Reader) -> ToolReply:

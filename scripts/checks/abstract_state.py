@@ -92,12 +92,8 @@ class AbstractState:
 
     def same(self, other: "AbstractState") -> bool:
         """Return whether two states are equal; doubts are only texts and are not compared."""
-        return (
-            self.masks == other.masks
-            and self.facts == other.facts
-            and self.constants == other.constants
-            and self.reasons == other.reasons
-        )
+        compared = ("masks", "facts", "constants", "reasons")
+        return all(getattr(self, name) == getattr(other, name) for name in compared)
 
     def drop(self, level: Level) -> None:
         """Remove the cells of a scope that ends."""
@@ -235,9 +231,7 @@ class Conditions:
                 made.reasons[key] = frozenset(remaining[:REASONS_MAX])
 
     def _reasons(self, known: AbstractState, key: Key) -> Iterable[Reason]:
-        if known.masks.get(key, ABSENT) == VALUE:
-            return (frozenset(),)
-        return known.reasons.get(key, ())
+        return (frozenset(),) if known.masks.get(key, ABSENT) == VALUE else known.reasons.get(key, ())
 
     def _counts(self, reason: Reason, key: Key, other: AbstractState, sight: Sight) -> bool:
         """Return whether a condition set also implies a value on the other path, or cannot hold there."""

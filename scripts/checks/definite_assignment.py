@@ -291,9 +291,7 @@ class _Paths:
         self._arrive(node, self._begin_skill(node, known), "")
         after = self._exits.get(skill.id)
         done = self._return_from(run, skill, known.copy(), after) if after is not None else None
-        if run.call.loop is None:
-            return done
-        return self._either(done, known, _EMPTY)
+        return done if run.call.loop is None else self._either(done, known, _EMPTY)
 
     def _return_from(self, run: effects.Run, skill: Skill, known: AbstractState, after: AbstractState) -> AbstractState:
         for name in self._layout.globals_written(skill):

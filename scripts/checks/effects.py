@@ -362,11 +362,8 @@ def _leading(action: actions.AiAsk) -> tuple[Read | Write, ...]:
     looks += _confirming(action.if_known, _output_names(action.outputs))
     looks += _exiting(action.exits, _output_names(action.outputs))
     skipped = next((f"`{key}: skip`" for key, each in policies(action).items() if each.then.policy == "skip"), "")
-    return (
-        *looks,
-        *_looking_up(action),
-        *_outputs(action.outputs, action.on_fail, f"there is no valid answer ({skipped})" if skipped else ""),
-    )
+    doubt = f"there is no valid answer ({skipped})" if skipped else ""
+    return (*looks, *_looking_up(action), *_outputs(action.outputs, action.on_fail, doubt))
 
 
 def _confirming(if_known: actions.IfKnown, names: frozenset[str]) -> tuple[Read, ...]:
@@ -382,9 +379,8 @@ def _exiting(exits: tuple[Exit, ...], names: frozenset[str] = frozenset()) -> tu
 
 def _output_names(items: tuple[OutputItem, ...]) -> frozenset[str]:
     """Return the names that have a value while an answer is validated."""
-    return frozenset(each.get for item in items for each in item.questions) | {
-        item.tolist for item in items if isinstance(item, Records)
-    }
+    lists = {item.tolist for item in items if isinstance(item, Records)}
+    return frozenset(each.get for item in items for each in item.questions) | lists
 
 
 def _outputs(items: tuple[OutputItem, ...], on_fail: actions.OnFail, skipped: str = "") -> tuple[Read | Write, ...]:

@@ -149,10 +149,8 @@ def _weigh(
     if sign is None:
         return
     seen, before = sign
-    near = [
-        *_near(seen, before, clause),
-        *(each for each in _near(seen, after, clause) if each in {"stronger", "weaker"}),
-    ]
+    near = _near(seen, before, clause)
+    near += [each for each in _near(seen, after, clause) if each in {"stronger", "weaker"}]
     factor = STRONGER ** near.count("stronger") * WEAKER ** near.count("weaker")
     denials = near.count("negator") + near.count("absence")
     denied = denials % 2 == 1

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from scripts.detectors.estimate import Estimate, Vocabulary
+from scripts.detectors.estimate import Vocabulary
 from scripts.detectors.judge import DetectorFinding, WindowMessage, has_words_for_a_model, judge, series_of, watches
 from scripts.expressions.values import Value
 from scripts.model.detectors import Example, Measure
@@ -82,15 +82,11 @@ def _compare_measures(detector: Detector, example: Example, found: DetectorFindi
         if name not in measures or len(last) < len(expected):
             yield name, list(expected), list(series_of(detector, last).get(name, []))
             continue
-        got = [_value(measures[name], each) for each in last]
+        measure = measures[name]
+        got = [each.values.get(name, measure.neutral) for each in last]  # a message without a value counts as neutral
         pairs = list(zip(expected, got, strict=True))
-        if not all(want is None or _agrees(measures[name], want, has) for want, has in pairs):
+        if not all(want is None or _agrees(measure, want, has) for want, has in pairs):
             yield name, list(expected), list(got)
-
-
-def _value(measure: Measure, estimate: Estimate) -> float:
-    """Compare values; a message without a value counts as neutral."""
-    return estimate.values.get(measure.name, measure.neutral)
 
 
 def _agrees(measure: Measure, expected: float, got: float) -> bool:

@@ -120,10 +120,8 @@ def _by_patterns(detector: Detector, estimated: tuple[Estimate, ...]) -> Detecto
 
 def series_of(detector: Detector, estimated: Sequence[Estimate]) -> Mapping[str, list[float]]:
     """Return the values of each measure in the messages that have one."""
-    return {
-        each.name: [value.values[each.name] for value in estimated if each.name in value.values]
-        for each in detector.measures
-    }
+    names = [measure.name for measure in detector.measures]
+    return {name: [each.values[name] for each in estimated if name in each.values] for name in names}
 
 
 def _severity(detector: Detector, pattern: Pattern, series: Mapping[str, list[float]]) -> float:

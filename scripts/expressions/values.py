@@ -385,9 +385,7 @@ def _amount(side: object) -> int | float | None:
 
 
 def _contains(container: Any, item: object) -> bool:
-    if isinstance(container, str):
-        return text_of(item) in container
-    return any(_equal(each, item) for each in container)
+    return text_of(item) in container if isinstance(container, str) else any(_equal(each, item) for each in container)
 
 
 def text_of(value: object) -> str:

@@ -386,9 +386,7 @@ class _Parser:
     def primary(self, *, right: bool) -> _Part:
         if self.accept("("):
             items = self.read_list(")", right=right)
-            if len(items) == 1:
-                return _Part(f"({items[0]})")
-            return _Part(f"[{', '.join(items)}]", "list")
+            return _Part(f"({items[0]})") if len(items) == 1 else _Part(f"[{', '.join(items)}]", "list")
         if self.accept("["):
             items = self.read_list("]", right=right)
             return _Part(f"[{', '.join(items)}]", "list" if items else "nothing")

@@ -51,12 +51,8 @@ def _correct_key(tree: Mapping, alternatives: tuple[str, ...], problems: Problem
 
 def script_key_fix(tree: Mapping) -> str:
     """Return the fix for a misspelt `script:` or `session:` at the top of a file, or an empty text."""
-    near = (
-        f"Write `{name}` instead of `{key.text}`."
-        for key, _ in tree.pairs
-        for name in ("script", "session")
-        if likeness(key.text.casefold(), name) >= SURE
-    )
+    pairs = ((key.text, name) for key, _ in tree.pairs for name in ("script", "session"))
+    near = (f"Write `{name}` instead of `{key}`." for key, name in pairs if likeness(key.casefold(), name) >= SURE)
     return next(near, "")
 
 
@@ -64,9 +60,8 @@ def _with_phases(tree: Mapping) -> Mapping:
     """Return the tree with the `actions` of a script without `phases` in the topic `main` of the phase `main`."""
     if tree.get("phases") is not None:
         return tree
-    return Mapping(
-        tuple(_phase_of(key, value) if key.text == "actions" else (key, value) for key, value in tree.pairs), tree.at
-    )
+    pairs = (_phase_of(key, value) if key.text == "actions" else (key, value) for key, value in tree.pairs)
+    return Mapping(tuple(pairs), tree.at)
 
 
 def _phase_of(key: Scalar, actions: Tree) -> tuple[Scalar, Tree]:

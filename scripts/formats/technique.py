@@ -235,19 +235,12 @@ def read_as_script(tree: Mapping, reader: Reader) -> Script | None:
     if technique is None:
         return None
     skill, forms = _skill(technique, reader, tree)
-    call = Call(
-        id="call",
-        skill=skill.id,
-        input={each.var: _value_of(each) for each in skill.params},
-        output={name: name for name in skill.returns},
-        at=skill.at,
-    )
+    passed, results = {each.var: _value_of(each) for each in skill.params}, {name: name for name in skill.returns}
+    call = Call(id="call", skill=skill.id, input=passed, output=results, at=skill.at)
     title = technique.topic.topic_name or skill.title
     topic = Topic(id="main", title=title, goal=skill.goal, actions=(call,), at=skill.at)
-    parameters = tuple(
-        Declaration(var=each.var, define=each.define, value=each.value, pii=each.pii, at=each.at)
-        for each in skill.params
-    )
+    common = ("var", "define", "value", "pii", "at")
+    parameters = tuple(Declaration(**{key: getattr(each, key) for key in common}) for each in skill.params)
     given = {each.var for each in parameters}
     returned = tuple(Declaration(var=name, at=skill.mark("returns")) for name in skill.returns if name not in given)
     return Script(

@@ -259,11 +259,8 @@ def _arm_condition(action: Action, arm: str) -> tuple[str, ...]:
 
 def _item(step: _Step) -> ActionItem:
     action = step.action
-    away = {
-        str(leave.kind): "end" if leave.target is None else f"goto {leave.target}"
-        for leave in step.leaves
-        if leave.kind in FAILING
-    }
+    failing = [leave for leave in step.leaves if leave.kind in FAILING]
+    away = {str(leave.kind): "end" if leave.target is None else f"goto {leave.target}" for leave in failing}
     return ActionItem(
         id=action.id,
         type=action_type(action),

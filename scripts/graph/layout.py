@@ -170,10 +170,8 @@ class _Plan:
         gutters = [self._gutter_width(index) for index in range(len(widths) + 1)]
         pairs = [gutters[index] + width for index, width in enumerate(widths)]
         rights = [MARGIN + end for end in accumulate(pairs)]
-        self.columns = tuple(
-            self._column(index, Rect(right - width, self.top, width, 0.0))
-            for index, (right, width) in enumerate(zip(rights, widths, strict=True))
-        )
+        rects = [Rect(right - width, self.top, width, 0.0) for right, width in zip(rights, widths, strict=True)]
+        self.columns = tuple(self._column(index, rect) for index, rect in enumerate(rects))
         self.gutters = [MARGIN, *rights]  # start of each
         self.gutter_widths = gutters
         self.boxes = {box.topic.id: box for column in self.columns for box in column.boxes}

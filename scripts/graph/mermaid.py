@@ -34,8 +34,7 @@ def _lines(graph: Graph, names: Mapping[str, str]) -> Iterator[str]:
                 yield f'    {names[topic.id]}["{_topic_label(topic)}"]'
         yield "  end"
     yield '  finish(["end"])'
-    for edge in graph.edges:
-        yield f"  {names[edge.source]} {_arrow(edge)} {names[edge.target]}"
+    yield from (f"  {names[edge.source]} {_arrow(edge)} {names[edge.target]}" for edge in graph.edges)
     conditional = [names[topic.id] for topic in graph.topics if topic.when]
     if conditional:
         yield "  classDef conditional stroke-dasharray: 5 4"

@@ -23,6 +23,9 @@ _COLOURS: Mapping[EdgeKind, str] = {
     "call": "#7c3aed",
     "detect": "#be185d",
 }
+_LEGEND: Mapping[EdgeKind, str] = {
+    "order": "in order", "goto": "goto", "on_fail": "no valid answer", "call": "call", "detect": "sets off",
+}  # fmt: skip
 _FAMILIES = {
     "asks": ("ask", "ai_ask", "choose", "user_say", "form", "chat"),
     "silent": ("set", "ai_think", "emit", "remember", "recall", "scene", "wait"),
@@ -58,8 +61,7 @@ def _document(graph: Graph, picture: GraphLayout) -> Iterator[str]:
     yield _text(layout.MARGIN, 52, " · ".join([graph.script, *(count_text(*each) for each in counts)]), "small")
     for column in picture.columns:
         yield from _column(column)
-    for way in picture.ways:
-        yield _way(way)
+    yield from map(_way, picture.ways)
     for column in picture.columns:
         for box in column.boxes:
             yield from _box(box)
@@ -185,14 +187,7 @@ def _end(at: Point) -> Iterator[str]:
 
 def _legend(y: float) -> Iterator[str]:
     x = layout.MARGIN
-    entries: tuple[tuple[EdgeKind, str], ...] = (
-        ("order", "in order"),
-        ("goto", "goto"),
-        ("on_fail", "no valid answer"),
-        ("call", "call"),
-        ("detect", "sets off"),
-    )
-    for kind, text in entries:
+    for kind, text in _LEGEND.items():
         yield f'<path class="way" d="M{x} {y - 4}h26" stroke="{_COLOURS[kind]}" marker-end="url(#to-{kind})"/>'
         yield _text(x + 34, y, text, "small")
         x += 58 + text_width(text) * layout.SMALL

@@ -29,9 +29,7 @@ from scripts.yaml.text_file import ReadText, file_text
 
 Mode: TypeAlias = Literal["strict", "compat"]
 # A file without these words has no include files and need not be parsed for them.
-_NEEDS_A_SCRIPT = frozenset(
-    {"FORM_UNUSED", "LOCALE_MISSING", "SKILL_UNKNOWN", "FORM_UNKNOWN", "GOTO_UNKNOWN", "ROLE_UNKNOWN"}
-)
+_NEEDS_A_SCRIPT = {"FORM_UNUSED", "LOCALE_MISSING", "SKILL_UNKNOWN", "FORM_UNKNOWN", "GOTO_UNKNOWN", "ROLE_UNKNOWN"}
 """Problems that are not reported for an include file alone: the script or its other files may define the names."""
 _ODD_BUT_RUNS = frozenset({
     "LOOP_ENDLESS", "QUESTION_UNANSWERABLE", "FIELDS_INVALID", "FIELD_KEY_CONFLICT", "COLUMNS_INVALID",

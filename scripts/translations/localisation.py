@@ -259,10 +259,8 @@ class _Texts:
 
     def node(self, node: N, id: str, owner: Location, declared: Declared = _NONE) -> N:
         """Replace the texts of a node."""
-        changed = {
-            field: self.value(getattr(node, field), _below(id, key), owner, declared)
-            for field, key in _keys(type(node)).items()
-        }
+        keys = _keys(type(node)).items()
+        changed = {field: self.value(getattr(node, field), _below(id, key), owner, declared) for field, key in keys}
         match node:
             case Output(type=None, choices=(), get=name) if name in declared:
                 changed["labels"] = self._labels(_below(id, "choices"), declared[name], node, owner)

@@ -132,9 +132,7 @@ def simplest(expression: Expression) -> Expression:
 
 def given_text(given: Given) -> str:
     """Return a value as it is written in YAML: the inverse of `read_given`."""
-    if isinstance(given, Expression):
-        return f"={given.source}"
-    return _escape_text(given.source)
+    return f"={given.source}" if isinstance(given, Expression) else _escape_text(given.source)
 
 
 def _source(tree: Tree) -> str:

@@ -44,12 +44,8 @@ def json_schema(kind: type[Struct] = Script) -> Schema:
     """Return the schema of a script, or of another file that people write: an include file, a string table, cases."""
     descriptions = Path(__file__).with_name("key_descriptions.yaml").read_text("utf-8")
     definitions = _Definitions(msgspec.yaml.decode(descriptions, type=dict[str, str]))
-    return {
-        "$schema": SCHEMA_DRAFT,
-        "title": f"Cuebook {_TITLES.get(kind, 'cases')}",
-        **definitions.reference(kind),
-        "$defs": definitions.schemas,
-    }
+    head = {"$schema": SCHEMA_DRAFT, "title": f"Cuebook {_TITLES.get(kind, 'cases')}"}
+    return {**head, **definitions.reference(kind), "$defs": definitions.schemas}
 
 
 class _Definitions:

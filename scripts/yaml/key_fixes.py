@@ -109,12 +109,8 @@ def action_fix(written: str, tree: parser.Mapping, allowed: Sequence[str]) -> st
     """Return the fix for an item without one of these actions: `written` is its unknown key, or empty."""
     if not written and tree.pairs:
         return f"Write the action beside `{tree.pairs[0][0].text}`, or no dash if that belongs to the action above."
-    fix = (
-        colon_fix(written, allowed)
-        or character_fix(written)
-        or _BRANCHES.get(written, "")
-        or suggest(written, list(allowed), "")
-    )
+    fix = colon_fix(written, allowed) or character_fix(written) or _BRANCHES.get(written, "")
+    fix = fix or suggest(written, list(allowed), "")
     if not fix and written in languages.action_keys():
         return f"`{written}` is a key of an action: write it without a dash, below the key of its action."
     return fix or suggest(written, list(allowed))

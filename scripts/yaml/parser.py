@@ -152,9 +152,7 @@ def text_replaced(tree: Mapping, key: str, change: Callable[[str], str]) -> Mapp
     """Return a mapping with the text of a key changed."""
 
     def change_text(value: Tree) -> Tree:
-        if not isinstance(value, Scalar) or is_null(value):
-            return value
-        return Scalar(change(value.text), False, value.at)
+        return value if not isinstance(value, Scalar) or is_null(value) else Scalar(change(value.text), False, value.at)
 
     return with_value(tree, key, change_text)
 

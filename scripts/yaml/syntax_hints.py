@@ -64,9 +64,7 @@ def hidden_character(word: str) -> str:
 def space_missing(text: str) -> str:
     """Return the fix for a text that looks like a key and value without a space, or an empty text."""
     found = _COLON_WITHOUT_SPACE.fullmatch(text)
-    if found is None:
-        return ""
-    return f"Write a plain space after the colon: `{found['key']}: {found['value'].strip()}`."
+    return "" if found is None else f"Write a plain space after the colon: `{found['key']}: {found['value'].strip()}`."
 
 
 class _Diagnosis:

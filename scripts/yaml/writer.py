@@ -146,11 +146,8 @@ def _flow(layout: Layout) -> str | None:
         case Record():
             values = [_flow(value) for _, value in layout.pairs]
             keys = [_key(key, in_flow=True) for key, _ in layout.pairs]
-            parts = [
-                f"{'? ' * (len(key) > _KEY_CHARS_MAX)}{key}: {value}"
-                for key, value in zip(keys, values, strict=True)
-                if value is not None
-            ]
+            marked = [f"? {key}" if len(key) > _KEY_CHARS_MAX else key for key in keys]
+            parts = [f"{key}: {value}" for key, value in zip(marked, values, strict=True)]
             return "{" + ", ".join(parts) + "}" if None not in values else None
         case Items():
             items = [_flow(item.layout) if not item.notes else None for item in layout.items]

@@ -193,8 +193,7 @@ def connect(path: Path, spill: Path, *, read_only: bool = False) -> duckdb.DuckD
         why = why_not_open(path, error)
         if isinstance(why, DatabaseLocked):
             raise why from error
-        unreadable = AnalyticsUnreadable(f"{path} cannot be opened: {error}")
-        raise write_failure(error, ANALYTICS_FILES, unreadable) from error
+        raise write_failure(error, ANALYTICS_FILES, AnalyticsUnreadable(f"{path} cannot be opened: {error}")) from error
     return connection
 
 

@@ -69,8 +69,9 @@ def refresh(place: Place, folder: Path, masking: Masking) -> Delta:
         digests = [digest for (digest,) in connection.execute("SELECT digest FROM internal.outlines").fetchall()]
         # if sessions were replaced, the next delta must export the units again
         memory_mark = delta.memory_mark or (None if delta.gone else known.memory_mark)
-        now_known = KnownContent(place.known_sessions, digests, delta.rest_mark, memory_mark)
-        place.write_known(now_known, delta.as_of, masking.salt)
+        place.write_known(
+            KnownContent(place.known_sessions, digests, delta.rest_mark, memory_mark), delta.as_of, masking.salt
+        )
     except duckdb.OutOfMemoryException as error:  # the file is not damaged: another one would need as much
         raise StoreUnavailable(f"the analytics file needs more memory than {MEMORY} to be refreshed") from error
     except duckdb.Error as error:

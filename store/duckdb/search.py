@@ -20,8 +20,9 @@ from store.sql.sessions import LAST_MOVES
 def _candidates(cursor: Cursor, tenant: str, what: SearchFilter, start: Position | None, batch: int) -> list[Candidate]:
     conditions, parameters = search_conditions(tenant, what, start, batch)
     for number, word in enumerate(what.words):
+        # first anywhere in the JSON of a turn: cheap, and misses no match
         conditions += [f"regexp_matches(messages, $stored_{number})", f"regexp_matches(messages, $within_{number})"]
-        parameters |= {f"stored_{number}": _pattern_in_json(word), f"within_{number}": _within(word, what.role)}
+        parameters |= {f"stored_{number}": f"(?i){_escape(word)}", f"within_{number}": _within(word, what.role)}
     return fetch(cursor, Candidate, _select(" AND ".join(conditions)), parameters)
 
 
@@ -63,11 +64,6 @@ _GAPS = """coalesce(from_json(t.state -> '$.gaps', '[["INTEGER"]]'), [])"""
 
 
 # -- regular expressions --------------------------------------------------------------------------------------------
-
-
-def _pattern_in_json(word: str) -> str:
-    """Return a regular expression that finds a word anywhere in the JSON of a turn: cheap, and misses no match."""
-    return f"(?i){_escape(word)}"
 
 
 def _within(word: str, role: Role | None) -> str:

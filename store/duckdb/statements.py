@@ -82,12 +82,8 @@ def roll_back(cursor: duckdb.DuckDBPyConnection) -> None:
 
 def fetch(cursor: Cursor, row: type[R], select: str, parameters: Values) -> list[R]:
     """Return the rows of a SELECT whose columns are the row's fields; other columns are ignored."""
-    found = execute(
-        cursor,
-        f"SELECT to_json(found)::VARCHAR FROM (SELECT * {_iso_times(row)} FROM ({select}) AS selected) AS found",  # noqa: S608
-        parameters,
-    ).fetchall()
-    return decode_rows(row, found)
+    as_json = f"SELECT to_json(found)::VARCHAR FROM (SELECT * {_iso_times(row)} FROM ({select}) AS selected) AS found"  # noqa: S608
+    return decode_rows(row, execute(cursor, as_json, parameters).fetchall())
 
 
 @cache

@@ -17,8 +17,9 @@ def column_types(cursor: Cursor, table: str) -> dict[str, str]:
 def read_documents(cursor: Cursor, table: str, first_row: int = 0, order: str = "rowid") -> Iterator[list[bytes]]:
     """Yield the rows of a table in groups, in an order, from a row on."""
     types = column_types(cursor, table)
-    replaced = [f"strftime({name}, '%Y-%m-%dT%H:%M:%S.%fZ') AS {name}" for name in types if _is_time(types[name])]
-    replaced += [f"lower(hex({name})) AS {name}" for name in types if types[name] == "BLOB"]
+    times = [name for name, kind in types.items() if kind == "TIMESTAMP WITH TIME ZONE"]
+    replaced = [f"strftime({name}, '%Y-%m-%dT%H:%M:%S.%fZ') AS {name}" for name in times]
+    replaced += [f"lower(hex({name})) AS {name}" for name, kind in types.items() if kind == "BLOB"]
     replace = f"REPLACE ({', '.join(replaced)})" if replaced else ""
     while True:
         rows = cursor.execute(
@@ -58,7 +59,3 @@ def insert_csv(cursor: Cursor, table: str, names: Sequence[str], path: Path, row
         SELECT * {f"REPLACE ({replaced})" if replaced else ""} FROM read_csv(?, {options})""",  # noqa: S608
         [str(path)],
     )
-
-
-def _is_time(kind: str) -> bool:
-    return kind == "TIMESTAMP WITH TIME ZONE"

@@ -21,7 +21,6 @@ class HashedEmbedder(Embedder):
         rows = np.zeros((len(texts), self.dimension), np.float32)
         for row, text in zip(rows, texts, strict=True):
             for word in _WORD.findall(text.casefold()):
-                row[zlib.crc32(word.encode("utf-8")) % self.dimension] += (
-                    1.0  # never subtracted, so that common words always increase the similarity
-                )
+                # never subtracted, so that common words always increase the similarity
+                row[zlib.crc32(word.encode("utf-8")) % self.dimension] += 1.0
         return rows

@@ -42,9 +42,8 @@ class SentenceTransformersEmbedder(Embedder):
 
         Raises EmbedderUnavailable, EmbedderMisconfigured.
         """
-        os.environ.setdefault(
-            "HF_HUB_DISABLE_PROGRESS_BARS", "1"
-        )  # before the import, to keep progress bars out of logs
+        # before the import, to keep progress bars out of logs
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
@@ -54,11 +53,7 @@ class SentenceTransformersEmbedder(Embedder):
         name = Path(model).name
         try:
             loaded = SentenceTransformer(model, device=device, prompts=_prompts(model))
-        except (
-            ValueError,
-            AssertionError,
-            RuntimeError,
-        ) as error:  # raised for an unknown device or a folder without a model
+        except (ValueError, AssertionError, RuntimeError) as error:  # an unknown device, or a folder without a model
             raise EmbedderMisconfigured(
                 f"the model `{name}` cannot be loaded ({type(error).__name__}); see embedder and embedder_device"
             ) from None

@@ -44,15 +44,11 @@ def apply_change(connection: Connection, change: MemoryChange) -> int:
     if change.owner is not None:
         delete_rows(connection, "memory_owners", owner)
     for table, column, kind, values in _removals(change):
-        connection.change(
-            f"DELETE FROM {table} WHERE {_OWNED} AND {column} IN (SELECT unnest($values::{kind}[]))",  # noqa: S608
-            {**owner, "values": values},
-        )
+        statement = f"DELETE FROM {table} WHERE {_OWNED} AND {column} IN (SELECT unnest($values::{kind}[]))"  # noqa: S608
+        connection.change(statement, {**owner, "values": values})
     if change.only_embedder is not None:
-        connection.change(
-            f"DELETE FROM memory_vectors WHERE {_OWNED} AND embedder <> $embedder",  # noqa: S608
-            {**owner, "embedder": change.only_embedder},
-        )
+        statement = f"DELETE FROM memory_vectors WHERE {_OWNED} AND embedder <> $embedder"  # noqa: S608
+        connection.change(statement, {**owner, "embedder": change.only_embedder})
     for table, rows in _additions(change):
         connection.insert(table, rows)
     if change.jobs:
@@ -65,10 +61,8 @@ def apply_change(connection: Connection, change: MemoryChange) -> int:
 def _present_jobs(connection: Connection, owner: Parameters, jobs: Sequence[JobRow]) -> list[JobRow]:
     """Return the jobs without those that have begun and were erased with their user meanwhile."""
     which = f"{_OWNED} AND job_id IN (SELECT unnest($jobs::UUID[]))"
-    found = connection.rows(
-        f"SELECT job_id::VARCHAR FROM memory_jobs WHERE {which}",  # noqa: S608
-        {**owner, "jobs": [job.job_id for job in jobs]},
-    )
+    select = f"SELECT job_id::VARCHAR FROM memory_jobs WHERE {which}"  # noqa: S608
+    found = connection.rows(select, {**owner, "jobs": [job.job_id for job in jobs]})
     present = {job_id for (job_id,) in found}
     return [job for job in jobs if job.status == "queued" or job.job_id in present]
 
@@ -83,28 +77,26 @@ def _require_own(change: MemoryChange) -> None:
 def _removals(change: MemoryChange) -> list[tuple[str, str, str, list[int] | list[str]]]:
     """Return the tables to delete rows from, each with a column, its type and the values that select the rows."""
     groups = [group.group_id for group in change.groups] + change.groups_removed
+    withdrawn = [relation.sequence for relation in change.relations if relation.is_stale]  # their vectors go, too
     found: list[tuple[str, str, str, list[int] | list[str]]] = [
         ("memory_groups", "group_id", "VARCHAR", groups),
         ("memory_unit_rows", "sequence", "BIGINT", change.removed),
-        ("memory_vectors", "sequence", "BIGINT", change.removed),
+        ("memory_vectors", "sequence", "BIGINT", change.removed + withdrawn),
         ("memory_jobs", "job_id", "UUID", [job.job_id for job in change.jobs]),
     ]
     return [each for each in found if each[3]]
 
 
 def _additions(change: MemoryChange) -> list[tuple[str, Sequence[_Row]]]:
+    # without the texts of messages, which their turns have
+    units = [unit if unit.message is None else msgspec.structs.replace(unit, content=None) for unit in change.units]
     found: list[tuple[str, Sequence[_Row]]] = [
         ("memory_owners", [] if change.owner is None else [change.owner]),
         ("memory_groups", change.groups),
-        ("memory_unit_rows", [_without_text(unit) for unit in change.units]),
+        ("memory_unit_rows", units),
         ("memory_jobs", change.jobs),
     ]
     return [each for each in found if each[1]]
-
-
-def _without_text(unit: UnitRow) -> UnitRow:
-    """Return the row to insert, without the text of a message, which its turn has."""
-    return unit if unit.message is None else msgspec.structs.replace(unit, content=None)
 
 
 def _update(connection: Connection, owner: Parameters, change: MemoryChange) -> None:
@@ -124,12 +116,6 @@ def _update(connection: Connection, owner: Parameters, change: MemoryChange) -> 
                 duplicate_of = changed.duplicate_of
             FROM ({changed}) AS changed {_THOSE}""",  # noqa: S608
             {**owner, **parameters},
-        )
-    withdrawn = [relation.sequence for relation in change.relations if relation.is_stale]
-    if withdrawn:
-        connection.change(
-            f"DELETE FROM memory_vectors WHERE {_OWNED} AND sequence IN (SELECT unnest($sequences::BIGINT[]))",  # noqa: S608
-            {**owner, "sequences": withdrawn},
         )
 
 

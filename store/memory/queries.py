@@ -111,10 +111,8 @@ def stale_embeddings(connection: Connection, tenant: str, user_id: str, embedder
 
 def embedders(connection: Connection, tenant: str, user_id: str) -> dict[str, int]:
     """Return the number of vectors of each embedder in a memory."""
-    found = connection.rows(
-        f"SELECT embedder, count(*) FROM memory_vectors WHERE {_OF_USER} GROUP BY embedder ORDER BY embedder",  # noqa: S608
-        {"tenant": tenant, "user_id": user_id},
-    )
+    select = f"SELECT embedder, count(*) FROM memory_vectors WHERE {_OF_USER} GROUP BY embedder ORDER BY embedder"  # noqa: S608
+    found = connection.rows(select, {"tenant": tenant, "user_id": user_id})
     return {embedder: int(number) for embedder, number in found}
 
 
@@ -134,10 +132,8 @@ def stamp(connection: Connection, tenant: str, user_id: str) -> str:
 
 def existing_ids(connection: Connection, tenant: str, user_id: str, ids: list[str]) -> set[str]:
     """Return those of the ids that units of the memory already have."""
-    found = connection.rows(
-        f"SELECT unit_id FROM memory_unit_rows WHERE {_OF_USER} AND unit_id IN (SELECT unnest($ids::VARCHAR[]))",  # noqa: S608
-        {"tenant": tenant, "user_id": user_id, "ids": ids},
-    )
+    select = f"SELECT unit_id FROM memory_unit_rows WHERE {_OF_USER} AND unit_id IN (SELECT unnest($ids::VARCHAR[]))"  # noqa: S608
+    found = connection.rows(select, {"tenant": tenant, "user_id": user_id, "ids": ids})
     return {unit_id for (unit_id,) in found}
 
 

@@ -192,10 +192,8 @@ class _Attempt:
         is_new = all(turn.session is not None for turn in self._turns if turn.session_id in absent)
         if is_new and all(call.turn == 0 for call in self._calls() if _session_of(call) in absent):
             return set()
-        rows = self._connection.rows(
-            f"SELECT tenant, session_id::TEXT FROM session_heads WHERE {OF_SESSION_IDS}",  # noqa: S608
-            names_of(absent),
-        )
+        select = f"SELECT tenant, session_id::TEXT FROM session_heads WHERE {OF_SESSION_IDS}"  # noqa: S608
+        rows = self._connection.rows(select, names_of(absent))
         return {(tenant, session_id) for tenant, session_id in rows}
 
     def _find_committed(self) -> set[tuple[SessionId, int]]:
@@ -245,10 +243,8 @@ class _Attempt:
 
     def _settle_late(self, late: list[CallRow]) -> None:
         """Store the ends of calls that are settled; a call without a digest was redacted, and stays as it is."""
-        rows = self._connection.rows(
-            f"DELETE FROM settled_calls WHERE {_OF_CALLS} AND request_digest <> '' RETURNING call_id",  # noqa: S608
-            _calls_named(late),
-        )
+        statement = f"DELETE FROM settled_calls WHERE {_OF_CALLS} AND request_digest <> '' RETURNING call_id"  # noqa: S608
+        rows = self._connection.rows(statement, _calls_named(late))
         replaced = {call_id for (call_id,) in rows}
         for call in late:
             if call.call_id in replaced:

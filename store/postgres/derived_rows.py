@@ -39,8 +39,7 @@ class LatestTurn(HeadRow, frozen=True, kw_only=True):
         """Return the head after this turn."""
         known = state_fields(self.state)
         columns = {name: getattr(self, name) for name in HeadRow.__struct_fields__}
-        gaps = msgspec.Raw(msgspec.json.encode(known.gaps))
-        return HeadRow(**columns | {"outcome": known.outcome, "gaps": gaps})
+        return HeadRow(**columns | {"outcome": known.outcome, "gaps": msgspec.Raw(msgspec.json.encode(known.gaps))})
 
 
 LATEST_TURNS = """

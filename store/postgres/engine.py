@@ -104,8 +104,7 @@ class PostgresEngine:
                 tables = column_types(connection)
         except psycopg.Error as error:
             raise DatabaseUnreadable(f"{name} cannot be opened: {str(error).strip()}") from error
-        pool = _pool(url, read_timeout_s)
-        return cls(pool, tables, name, read_only=read_only)
+        return cls(_pool(url, read_timeout_s), tables, name, read_only=read_only)
 
     def close(self) -> None:
         """Wait for what runs, at most the time limit of a read, then close all connections."""

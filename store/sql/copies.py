@@ -63,10 +63,8 @@ def _copy(
 ) -> int:
     """Insert the rows of a table that meet a condition again, with some columns replaced; return their number."""
     values = ", ".join(replaced.get(name, name) for name in columns)
-    return connection.change(
-        f"INSERT INTO {table} ({', '.join(columns)}) SELECT {values} FROM {table} WHERE {which}",  # noqa: S608
-        parameters,
-    )
+    statement = f"INSERT INTO {table} ({', '.join(columns)}) SELECT {values} FROM {table} WHERE {which}"  # noqa: S608
+    return connection.change(statement, parameters)
 
 
 def import_session(connection: Connection, whole: SessionDocument, *, replaces: bool = False) -> None:

@@ -162,15 +162,11 @@ def _remove_summaries_of(connection: Connection, tenant: str, session_ids: list[
     if not connection.rows(above, parameters):
         return
     connection.change(f"UPDATE memory_owners SET is_stale = true WHERE {of_user}", parameters)  # noqa: S608
-    connection.change(
-        f"DELETE FROM memory_vectors WHERE {of_user} AND (user_id, sequence) IN ({above})",  # noqa: S608
-        parameters,
-    )
+    statement = f"DELETE FROM memory_vectors WHERE {of_user} AND (user_id, sequence) IN ({above})"  # noqa: S608
+    connection.change(statement, parameters)
     connection.change(f"DELETE FROM memory_unit_rows WHERE {of_user} AND rank = 2", parameters)  # noqa: S608
-    connection.change(
-        f"UPDATE memory_unit_rows SET parent_id = NULL WHERE {of_user} AND rank = 1 AND unit_id = group_id",  # noqa: S608
-        parameters,
-    )
+    statement = f"UPDATE memory_unit_rows SET parent_id = NULL WHERE {of_user} AND rank = 1 AND unit_id = group_id"  # noqa: S608
+    connection.change(statement, parameters)
 
 
 def remove_dangling(connection: Connection, tenant: str, user_id: str) -> int:
@@ -178,10 +174,8 @@ def remove_dangling(connection: Connection, tenant: str, user_id: str) -> int:
     that changed. Within a transaction.
     """
     user = {"tenant": tenant, "user_id": user_id}
-    groups = connection.rows(
-        f"SELECT group_id, short_term::VARCHAR FROM memory_groups WHERE {_OF_USER} AND short_term IS NOT NULL",  # noqa: S608
-        user,
-    )
+    select = f"SELECT group_id, short_term::VARCHAR FROM memory_groups WHERE {_OF_USER} AND short_term IS NOT NULL"  # noqa: S608
+    groups = connection.rows(select, user)
     if not groups:
         return 0
     found = connection.rows(f"SELECT sequence FROM memory_unit_rows WHERE {_OF_USER}", user)  # noqa: S608
@@ -214,10 +208,8 @@ def sessions_of_user(connection: Connection, tenant: str, user_id: str) -> list[
         for owned in OWNED
         if owned.by_session and owned.by_user
     )
-    found = connection.rows(
-        f"SELECT session_id::VARCHAR FROM ({parts}) AS found",  # noqa: S608
-        {"tenant": tenant, "user_id": user_id},
-    )
+    select = f"SELECT session_id::VARCHAR FROM ({parts}) AS found"  # noqa: S608
+    found = connection.rows(select, {"tenant": tenant, "user_id": user_id})
     return sorted(session_id for (session_id,) in found)
 
 

@@ -82,10 +82,8 @@ def rate(connection: Connection, rating: RatingRow) -> bool:
         WHERE {_TARGET} AND closed_at IS NULL"""  # noqa: S608
     if not connection.rows(is_open, parameters):
         return False
-    raters = connection.rows(
-        f"SELECT count(DISTINCT rater) FROM ratings WHERE {_ONE} AND rater != $rater",  # noqa: S608
-        {"tenant": rating.tenant, "review_id": rating.review_id, "rater": rating.rater},
-    )
+    select = f"SELECT count(DISTINCT rater) FROM ratings WHERE {_ONE} AND rater != $rater"  # noqa: S608
+    raters = connection.rows(select, {"tenant": rating.tenant, "review_id": rating.review_id, "rater": rating.rater})
     if raters[0][0] >= RATERS_MAX:
         raise RowRefused(f"a review has at most {RATERS_MAX} raters")
     delete_rows(connection, "ratings", parameters | {"rater": rating.rater})

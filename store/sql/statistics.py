@@ -28,11 +28,8 @@ def statistics(connection: Connection, tenant: str, session_id: str, *, without:
     """Return the statistics of a session, without the messages in the ranges `without`."""
     which = of_session(tenant, session_id)
     with connection.snapshot():
-        turns = connection.fetch(
-            _Turn,
-            f"SELECT started_at, finished_at, message_count, messages FROM turns WHERE {OF_SESSION} ORDER BY turn",  # noqa: S608
-            which,
-        )
+        select = f"SELECT started_at, finished_at, message_count, messages FROM turns WHERE {OF_SESSION} ORDER BY turn"  # noqa: S608
+        turns = connection.fetch(_Turn, select, which)
         if not turns:
             return None
         (used,) = connection.fetch(CallUsage, _USED, which)

@@ -28,10 +28,8 @@ def set_user_variables(connection: Connection, rows: list[UserVariableRow], coun
         raise VariablesFull(f"a user has at most {count_max} variables, but this would set {len(stored)}")
     if rows:
         connection.insert("user_variable_writes", [_write(row, old.get(row.name)) for row in rows])
-        connection.change(
-            f"DELETE FROM user_variable_values WHERE {_OF_USER} AND name IN (SELECT unnest($names::VARCHAR[]))",  # noqa: S608
-            {**user, "names": [row.name for row in rows]},
-        )
+        statement = f"DELETE FROM user_variable_values WHERE {_OF_USER} AND name IN (SELECT unnest($names::VARCHAR[]))"  # noqa: S608
+        connection.change(statement, {**user, "names": [row.name for row in rows]})
         connection.insert("user_variable_values", [row for row in rows if row.value is not None])
     return stored
 

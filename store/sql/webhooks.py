@@ -36,10 +36,8 @@ _OF_WEBHOOK = "tenant = $tenant AND webhook_id = $webhook_id::UUID"
 
 def webhooks_of_all(connection: Connection) -> list[WebhookRow]:
     """Return the webhooks of all tenants, in the order of their creation; at most WEBHOOKS_MAX."""
-    return connection.fetch(
-        WebhookRow,
-        f"SELECT * FROM webhooks ORDER BY created_at, webhook_id LIMIT {WEBHOOKS_MAX}",  # noqa: S608
-    )
+    select = f"SELECT * FROM webhooks ORDER BY created_at, webhook_id LIMIT {WEBHOOKS_MAX}"  # noqa: S608
+    return connection.fetch(WebhookRow, select)
 
 
 def add_webhook(connection: Connection, webhook: WebhookRow) -> None:
@@ -81,8 +79,7 @@ def deliveries_ahead(connection: Connection, places: Mapping[str, int], limit: i
         return Ahead([], None)
     parameters: Parameters = {"webhook_ids": list(places), "now": now.isoformat()}
     bounds: Parameters = {"places": list(places.values()), "each": SERIES_MAX, "limit": limit * SERIES_MAX}
-    due = connection.fetch(DeliveryRow, DUE, {**parameters, **bounds})
-    return Ahead(due, next_due(connection, parameters))
+    return Ahead(connection.fetch(DeliveryRow, DUE, {**parameters, **bounds}), next_due(connection, parameters))
 
 
 def next_due(connection: Connection, parameters: Parameters) -> datetime | None:

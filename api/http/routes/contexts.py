@@ -15,8 +15,7 @@ from runtime.context.selection import MESSAGES_MAX
 @get("/sessions/{sessionId:str}/context", summary="Read the context of a session")
 async def get_context(session_id: SessionId, request: ApiRequest) -> ContextView:
     """Return the strategy, what it stores, and what models see now."""
-    cached = await _readable(session_id, request)
-    return context_view(request.services.turn_runner.contexts, cached)
+    return context_view(request.services.turn_runner.contexts, await _readable(session_id, request))
 
 
 @get("/sessions/{sessionId:str}/history", summary="Read the conversation as model messages")

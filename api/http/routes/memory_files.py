@@ -12,7 +12,7 @@ from api.http.files import answering, download, taking
 from api.http.openapi import EXAMPLES
 from api.http.request import JSON, TAKES, ApiRequest, query
 from api.http.routes.memory_units import OfMemory
-from api.memory.transfers.import_memory import ImportOptions
+from api.memory.transfer import export_file, import_file
 from api.memory.transfers.memory_document import MEDIA_TYPES, Form
 from api.schemas.memory_work import MemoryImportView
 
@@ -31,8 +31,8 @@ async def export_memory(
     vectors: Annotated[bool, query("vectors", "Also the vectors.")] = False,
 ) -> Stream:
     """All units with their content and links, in order; with `vectors` also the vectors of the server's embedder."""
-    owner = memory_of(request, user_id)
-    file = await request.services.memory_transfer.export_to(*owner, form, vectors=vectors)
+    memory = request.services.memory_system
+    file = await export_file(memory, *memory_of(request, user_id), form, vectors=vectors)
     return download(file, f"memory.{form}", MEDIA_TYPES[form])
 
 
@@ -57,8 +57,9 @@ async def import_memory(
     if trusted:
         check_trust_level(request)
     form = FORMS.get(request.content_type[0], "json")
-    options = ImportOptions(is_trusted=trusted, dry_run=dry_run)
-    return await request.services.memory_transfer.import_from(*owner, await request.body(), form, options)
+    content = await request.body()
+    memory = request.services.memory_system
+    return await import_file(memory, *owner, content, form, is_trusted=trusted, dry_run=dry_run)
 
 
 exports = Router("/api", route_handlers=[export_memory], tags=["Memory"])

@@ -244,8 +244,7 @@ async def _current(request: ApiRequest, cached: CachedSession) -> VisibleTurn:
 
 
 def _visible(request: ApiRequest, cached: CachedSession) -> VisibleSession:
-    in_turn = request.services.chat.live.is_in_turn(cached.key)
-    status = "running" if in_turn else cached.execution_status
+    status = "running" if request.services.chat.live.is_in_turn(cached.key) else cached.execution_status
     return visible_session(cached.program, cached.state, cached.session.session_id, status)
 
 

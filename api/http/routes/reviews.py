@@ -94,5 +94,4 @@ async def get_agreement(
 @get("/reviews/{reviewId:str}/export", media_type=_CSV, summary="Export ratings")
 async def export_ratings(review_id: ReviewId, request: ApiRequest) -> Response[str]:
     """Return the ratings that the sender may see as CSV, one row for each answer."""
-    text = await request.services.reviews.export(request.principal, review_id)
-    return Response(text, media_type=_CSV)
+    return Response(await request.services.reviews.export(request.principal, review_id), media_type=_CSV)

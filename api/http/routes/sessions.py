@@ -74,8 +74,7 @@ async def create_session(
     """Runs the script to its first question."""
 
     def to_view(answer: TurnResult) -> SessionStart:
-        fields = _turn_fields(answer, events=events, debug=debug)
-        return SessionStart(**fields, created_at=answer.session.created_at)
+        return SessionStart(**_turn_fields(answer, events=events, debug=debug), created_at=answer.session.created_at)
 
     user_for(request, data.user_id)
     check_session_key(request, data.key)

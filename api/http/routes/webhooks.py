@@ -125,8 +125,7 @@ def _view(webhook: WebhookRow, services: Services) -> WebhookView:
 
 
 def _with_secret(webhook: WebhookRow, services: Services) -> WebhookWithSecret:
-    secret = services.webhooks.keyring.secret(webhook.secret_id)
-    return WebhookWithSecret.of(_view(webhook, services), secret=secret)
+    return WebhookWithSecret.of(_view(webhook, services), secret=services.webhooks.keyring.secret(webhook.secret_id))
 
 
 def _delivery_view(row: DeliverySummary) -> DeliveryView:

@@ -35,30 +35,14 @@ from api.memory.transfers.memory_document import (
 MEMORY = "512MB"
 _BATCH = 20_000  # rows per read; each read scans the file from its beginning
 COLUMNS = {
-    "unit_id": "VARCHAR",
-    "sequence": "BIGINT",
-    "group_id": "VARCHAR",
-    "rank": "INTEGER",
-    "level": "INTEGER",
-    "content": "VARCHAR",
-    "source": "VARCHAR",
-    "creation_time": "TIMESTAMP WITH TIME ZONE",
-    "end_time": "TIMESTAMP WITH TIME ZONE",
-    "metadata": "JSON",
-    "parent_id": "VARCHAR",
-    "visit_count": "INTEGER",
-    "last_visit": "BIGINT",
-    "never_delete": "BOOLEAN",
-    "trust": "VARCHAR",
-    "is_extract": "BOOLEAN",
-    "is_stale": "BOOLEAN",
-    "tells_from": "BIGINT",
-    "valid_from": "TIMESTAMP WITH TIME ZONE",
-    "valid_to": "TIMESTAMP WITH TIME ZONE",
-    "superseded_by": "VARCHAR",
-    "duplicate_of": "VARCHAR",
+    "unit_id": "VARCHAR", "sequence": "BIGINT", "group_id": "VARCHAR", "rank": "INTEGER", "level": "INTEGER",
+    "content": "VARCHAR", "source": "VARCHAR", "creation_time": "TIMESTAMP WITH TIME ZONE",
+    "end_time": "TIMESTAMP WITH TIME ZONE", "metadata": "JSON", "parent_id": "VARCHAR", "visit_count": "INTEGER",
+    "last_visit": "BIGINT", "never_delete": "BOOLEAN", "trust": "VARCHAR", "is_extract": "BOOLEAN",
+    "is_stale": "BOOLEAN", "tells_from": "BIGINT", "valid_from": "TIMESTAMP WITH TIME ZONE",
+    "valid_to": "TIMESTAMP WITH TIME ZONE", "superseded_by": "VARCHAR", "duplicate_of": "VARCHAR",
     "vector": "FLOAT[]",
-}
+}  # fmt: skip
 _PLAIN = {name: kind for name, kind in COLUMNS.items() if name != "vector"}
 _INSERT = f"""INSERT INTO units BY NAME
     SELECT unnest(from_json_strict($rows::JSON, '{msgspec.json.encode([COLUMNS]).decode()}'), max_depth := 2)"""
@@ -83,12 +67,9 @@ def connect(database: str = ":memory:") -> duckdb.DuckDBPyConnection:
 
 
 def _add(connection: duckdb.DuckDBPyConnection, units: list[UnitPart]) -> None:
-    rows = [msgspec.structs.asdict(unit) | {"vector": _floats(unit.vector)} for unit in units]
+    vectors = [None if unit.vector is None else np.frombuffer(unit.vector, "<f4").tolist() for unit in units]
+    rows = [msgspec.structs.asdict(unit) | {"vector": each} for unit, each in zip(units, vectors, strict=True)]
     connection.execute(_INSERT, {"rows": msgspec.json.encode(rows).decode()})
-
-
-def _floats(vector: bytes | None) -> list[float] | None:
-    return None if vector is None else np.frombuffer(vector, "<f4").tolist()
 
 
 @contextmanager
@@ -252,6 +233,5 @@ def reading_texts(path: Path, embedder: str | None, now: datetime) -> Iterator[M
     with _open(path) as file:
         columns = _select_columns(file)
         vector = columns.pop("vector", None)
-        groups = _groups(file, columns.get("group_id"), now)
-        header = Header(memory_id="external", embedder=embedder, groups=groups)
+        header = Header(memory_id="external", embedder=embedder, groups=_groups(file, columns.get("group_id"), now))
         yield MemorySource(header, _texts(file, columns, None if embedder is None else vector, now))

@@ -9,7 +9,7 @@ from api.memory.row_mapping import fields_of
 from api.memory.transfers import as_json, as_parquet, as_sqlite
 from api.memory.transfers.memory_document import SHARED, AddUnits, Form, GroupPart, Header, UnitPart
 from store.interface.errors import MemoryMoved, StoreBusy
-from store.interface.memory_rows import OwnerRow, UnitRow
+from store.interface.memory_rows import OwnerRow
 from store.memory.memory_repository import MemoryRepository
 
 PAGE_UNITS = 1_000
@@ -59,7 +59,8 @@ async def _export(memory: MemoryRepository, owner: OwnerRow, path: Path, form: F
             if embedder is not None:
                 read = await memory.vectors(tenant, user_id, embedder, after=after, last=rows[-1].sequence)
                 found = dict(zip(read.sequences, read.vectors, strict=True))
-            await asyncio.to_thread(add, [_part(row, found.get(row.sequence)) for row in rows])
+            parts = [UnitPart(**fields_of(row, SHARED), vector=found.get(row.sequence)) for row in rows]
+            await asyncio.to_thread(add, parts)
             after = rows[-1].sequence
         if await memory.stamp(tenant, user_id) != before:
             raise MemoryMoved("units of the memory were added or removed during the export")
@@ -75,7 +76,3 @@ async def _in_thread(file: AbstractContextManager[AddUnits]) -> AsyncIterator[Ad
         await asyncio.to_thread(file.__exit__, type(error), error, error.__traceback__)
         raise
     await asyncio.to_thread(file.__exit__, None, None, None)
-
-
-def _part(row: UnitRow, vector: bytes | None) -> UnitPart:
-    return UnitPart(**fields_of(row, SHARED), vector=vector)

@@ -66,15 +66,7 @@ class IdsExist(ValueError):
         )
 
 
-class ImportOptions(Struct, frozen=True, kw_only=True):
-    """The options of an import."""
-
-    is_trusted: bool = False
-    """Whether to use the trust levels of the file; otherwise all units are foreign."""
-    dry_run: bool = False
-
-
-class ImportTarget(ImportOptions, frozen=True, kw_only=True):
+class ImportTarget(Struct, frozen=True, kw_only=True):
     """The target of an import, and its options."""
 
     tenant: str
@@ -82,6 +74,9 @@ class ImportTarget(ImportOptions, frozen=True, kw_only=True):
     memory_id: str
     """The id of the memory, if the user has none yet."""
     now: datetime
+    is_trusted: bool = False
+    """Whether to use the trust levels of the file; otherwise all units are foreign."""
+    dry_run: bool = False
 
 
 async def import_memory(memory: MemoryRepository, target: ImportTarget, path: Path, form: Form) -> MemoryImportView:

@@ -51,9 +51,7 @@ THE_END = "the end"
 
 def case_files(path: Path) -> list[Path]:
     """Return the case files of a folder and its subfolders in order, or the file itself."""
-    if path.is_file():
-        return [path]
-    return shown_files(path, f"*{CASE_SUFFIX}")[:FILES_MAX]
+    return [path] if path.is_file() else shown_files(path, f"*{CASE_SUFFIX}")[:FILES_MAX]
 
 
 def read_cases(

@@ -202,8 +202,7 @@ async def timeline(simulation: Simulation) -> Batches:
     while due:  # a heap from the beginning, since visits are in the order of time
         at, number, entry = heapq.heappop(due)
         if isinstance(entry, Visit):
-            user = users.setdefault(entry.user, SimulatedUser(entry.user))
-            entry = _start(simulation, user, entry)
+            entry = _start(simulation, users.setdefault(entry.user, SimulatedUser(entry.user)), entry)
         batch.append(await entry.take_turn(at))
         if entry.due is not None and entry.due < simulation.profile.ends_at:
             heapq.heappush(due, (entry.due, number, entry))

@@ -213,11 +213,8 @@ def _client(line: Line) -> AsyncOpenAI:
     # messages in them
     logging.getLogger("openai").setLevel(logging.WARNING)
     timeout = Timeout(line.timeout_s, connect=min(CONNECT_S, line.timeout_s))
-    limits = httpx2.Limits(
-        max_connections=line.concurrency_max,
-        max_keepalive_connections=line.concurrency_max,
-        keepalive_expiry=KEEP_ALIVE_S,
-    )
+    most = line.concurrency_max
+    limits = httpx2.Limits(max_connections=most, max_keepalive_connections=most, keepalive_expiry=KEEP_ALIVE_S)
     return AsyncOpenAI(
         api_key=line.key.reveal() or NO_KEY,
         base_url=line.url,

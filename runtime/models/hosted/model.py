@@ -164,10 +164,6 @@ async def _retry(call: Callable[[], Awaitable[T]], attempts_max: int, total_s: f
             return False
         return error.retry_after_s is None or error.retry_after_s <= RETRY_AFTER_MAX_S
 
-    retrying = tenacity.AsyncRetrying(
-        stop=tenacity.stop_after_attempt(attempts_max) | tenacity.stop_before_delay(total_s) | _at_deadline(),
-        wait=wait_s,
-        retry=tenacity.retry_if_exception(is_worth_it),
-        reraise=True,
-    )
-    return await retrying(call)
+    stop = tenacity.stop_after_attempt(attempts_max) | tenacity.stop_before_delay(total_s) | _at_deadline()
+    retry = tenacity.retry_if_exception(is_worth_it)
+    return await tenacity.AsyncRetrying(stop=stop, wait=wait_s, retry=retry, reraise=True)(call)

@@ -176,9 +176,7 @@ _MARK = re.compile(r"""<value\s{1,5}id\s?=\s?["']?(\d{1,4})["']?\s?/?>""")
 
 def fill_placeholders(text: str, values: Mapping[str, str]) -> str:
     """Return a text with its placeholders replaced by values; an unknown placeholder does not change."""
-    if not values:
-        return text
-    return _MARK.sub(lambda mark: values.get(mark[1], mark[0]), text, count=MARKS_MAX)
+    return text if not values else _MARK.sub(lambda mark: values.get(mark[1], mark[0]), text, count=MARKS_MAX)
 
 
 # -- a reply as it grows ----------------------------------------------------------------------------------------------

@@ -80,14 +80,9 @@ class _ExpectationReader:
             else:
                 self._take(key.text, value)
         used = {name: tuple(dropwhile(lambda value: value is None, each)) for name, each in self._values.items()}
-        return Example(
-            name=name,
-            messages=self._lines,
-            detected=self._detected,
-            label=self._label if self._detected else None,
-            measured={name: values for name, values in used.items() if values},
-            at=tree.at,
-        )
+        measured = {name: values for name, values in used.items() if values}
+        seen, label = self._detected, self._label if self._detected else None
+        return Example(name=name, messages=self._lines, detected=seen, label=label, measured=measured, at=tree.at)
 
     def _take(self, key: str, value: Tree) -> None:
         if (truth := _truth(value)) is not None and _SEEN.search(key):

@@ -290,9 +290,8 @@ class Collector:
         longer = [text for text in texts if len(text) > WORD_CHARS_MAX]
         if (written := next((text for text in words if _REGEX.search(text)), None)) is not None:
             message = f"`{written}` is searched for as it is written, not as a regular expression"
-            self._reader.add(
-                "KEY_IGNORED", message, tree.at, "Write the words themselves, such as `[so tired, worn out]`."
-            )
+            fix = "Write the words themselves, such as `[so tired, worn out]`."
+            self._reader.add("KEY_IGNORED", message, tree.at, fix)
         if longer:
             self._say(f"{label}: {'; '.join(longer)}")
         if not words:

@@ -8,21 +8,10 @@ from typing import Any, TypeVar, assert_never
 from msgspec.structs import replace
 
 from scripts.expressions.values import Value, shorten, texts_in
+from scripts.formats import placeholders
 from scripts.formats.condition_fixes import condition_fix, name_fix, report_worded_exit
 from scripts.formats.condition_trees import CRITERIA
 from scripts.formats.conditions import compares, is_computed, report_joined_words, to_condition
-from scripts.formats.placeholders import (
-    SCOPES,
-    is_built_in_member,
-    member_reference,
-    reference,
-    report_calculated,
-    report_globals,
-    report_placeholders,
-    to_template,
-    to_value_expression,
-    variable_reference,
-)
 from scripts.formats.session import spellings
 from scripts.formats.session.config import FIT_FOR, TEXT_KEYS, ActionType, ComputedOutput, Config
 from scripts.formats.session.file_words import report_letters_in, report_meanings, variables_in, words_in
@@ -126,7 +115,7 @@ def read(tree: Mapping, reader: Reader) -> Script | None:
     report_letters_in(tree, reader)
     report_meanings(tree, reader, frozenset(variables_in(tree)))
     for holder in (tree, tree.get("session")):
-        report_globals(reader, holder)
+        placeholders.report_globals(reader, holder)
     document = reader.read(tree, _Document)
     return None if document is None else _Translator(reader, tree).script(document)
 
@@ -302,9 +291,9 @@ class _Translator:
     def value_expression(self, value: Value, at: Location) -> Expression:
         """Convert the value of a parameter, in which texts may have placeholders, to an expression."""
         for text in texts_in(value):
-            report_placeholders(self.reader, text, at)
-            report_calculated(self.reader, text, at)
-        return Expression(to_value_expression(value, self.refer), at)
+            placeholders.report_placeholders(self.reader, text, at)
+            placeholders.report_calculated(self.reader, text, at)
+        return Expression(placeholders.to_value_expression(value, self.refer), at)
 
     def assignment(self, written: ComputedOutput) -> Assignment:
         value, at = written.value, written.mark("value")
@@ -359,7 +348,7 @@ class _Translator:
     @cached_property
     def words(self) -> frozenset[str]:
         """Return the keys and texts of the file, among them the names of its variables."""
-        return frozenset(words_in(self.tree)) - SCOPES
+        return frozenset(words_in(self.tree)) - placeholders.SCOPES
 
     @cached_property
     def variables(self) -> frozenset[str]:
@@ -369,17 +358,17 @@ class _Translator:
     def refer(self, name: str) -> str:
         """Return the expression of a placeholder."""
         if "." not in name:
-            return reference(name)
+            return placeholders.reference(name)
         head, *parts = name.split(".")
-        if name not in self.words and parts and head in self.words and not is_built_in_member(name):
-            return member_reference(variable_reference(head), parts)
-        return variable_reference(name) if name in self.words else reference(name)
+        if name not in self.words and parts and head in self.words and not placeholders.is_built_in_member(name):
+            return placeholders.member_reference(placeholders.variable_reference(head), parts)
+        return placeholders.variable_reference(name) if name in self.words else placeholders.reference(name)
 
     def text(self, written: Template | None) -> Template | None:
         if written is None:
             return None
-        report_placeholders(self.reader, written.source, written.at)
-        return Template(to_template(written.source, self.refer), written.at)
+        placeholders.report_placeholders(self.reader, written.source, written.at)
+        return Template(placeholders.to_template(written.source, self.refer), written.at)
 
     def condition(self, written: Template | None) -> Expression | None:
         if written is None or not written.source.strip():
@@ -387,7 +376,7 @@ class _Translator:
         in_braces = "{" in written.source  # then a word without braces is a text: {mood} == calm
 
         def is_name(word: str) -> bool:
-            return not in_braces and word not in SCOPES
+            return not in_braces and word not in placeholders.SCOPES
 
         try:
             source = to_condition(written.source, self.refer, is_name)

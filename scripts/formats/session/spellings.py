@@ -47,11 +47,8 @@ def action(tree: Mapping) -> Mapping:
         conditions = tuple(pair for pair in config.pairs if pair[0].text == "condition")
         tree = Mapping((*tree.pairs, *conditions), tree.at)
         config = Mapping(tuple(pair for pair in config.pairs if pair not in conditions), config.at)
-    entries = [
-        (replace(key, text=_ACTION_NAMES.get(key.text, key.text)), value)
-        for key, value in tree.pairs
-        if _is_of_action(key.text) and key.text != "config"
-    ]
+    outer = [(key, value) for key, value in tree.pairs if _is_of_action(key.text) and key.text != "config"]
+    entries = [(replace(key, text=_ACTION_NAMES.get(key.text, key.text)), value) for key, value in outer]
     if config is not None and not isinstance(config, Mapping):
         return Mapping((*entries, (word("config", config), config)), tree.at)
     pairs = (*(config.pairs if config is not None else ()), *inline)

@@ -78,25 +78,19 @@ def _read_skill(notation: StageReader, tree: Tree) -> tuple[str, dict[str, Expre
     parts = [_ARGUMENT.fullmatch(part) for part in re.split(r"[,，]", found["parameters"])] if found is not None else []
     if found is None or not all(parts):
         return written, {}
-    parameters = {
-        variable_name(part["name"]): notation.value_expression(Scalar(part["value"].strip(), True, tree.at))
-        for part in parts
-        if part is not None
-    }
-    return found["skill"], parameters
+    given = [(part["name"], Scalar(part["value"].strip(), True, tree.at)) for part in parts if part is not None]
+    return found["skill"], {variable_name(name): notation.value_expression(value) for name, value in given}
 
 
 def _parameters(notation: StageReader, item: Item) -> Iterator[tuple[str, Expression]]:
     """Read parameters: a mapping, a list of ``{set, value}`` or ``{name: value}``, or names alone."""
     for tree in entries(item.take(*_INPUTS)):
         if not isinstance(tree, Mapping):
-            for word in notation.variables(tree):
-                yield word, Expression(notation.refer(word), tree.at)
+            yield from ((word, Expression(notation.refer(word), tree.at)) for word in notation.variables(tree))
         elif _is_one(tree):
             yield from _one_given(notation, Item(notation, tree))
         else:
-            for key, value in tree.pairs:
-                yield notation.variable(key), notation.value_expression(value)
+            yield from ((notation.variable(key), notation.value_expression(value)) for key, value in tree.pairs)
 
 
 def _is_one(tree: Mapping) -> bool:

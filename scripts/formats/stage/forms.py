@@ -35,14 +35,8 @@ def sheet(notation: StageReader, tree: Mapping) -> FormDefinition:
     if inside.notes:
         lines = [*([text.source] if text is not None else []), *(note.source for note in inside.notes)]
         text = Template("\n".join(lines), (text or inside.notes[0]).at)
-    found = FormDefinition(
-        id=node_id(written) or "form",
-        title=title,
-        text=text,
-        fields=_each_once(notation, [_field(notation, each) for each in inside.fields]),
-        at=tree.at,
-        marks=item.marks,
-    )
+    name, fields = node_id(written) or "form", _each_once(notation, [_field(notation, each) for each in inside.fields])
+    found = FormDefinition(id=name, title=title, text=text, fields=fields, at=tree.at, marks=item.marks)
     item.finish()
     return found
 

@@ -9,16 +9,8 @@ from msgspec.structs import replace
 
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import DeclaredType, Value, ValueRefused, coerce, shorten
+from scripts.formats import text_lists
 from scripts.formats.stage.stage_reader import Item, StageReader, entries, parts_of
-from scripts.formats.text_lists import (
-    choice_texts,
-    has_variable_name,
-    is_meaning,
-    is_record,
-    report_letters,
-    report_meaning,
-    with_name,
-)
 from scripts.formats.words import VARIABLE_TYPES
 from scripts.model.base import Location, without_places
 from scripts.model.variables import Assignment, Declaration, Output, OutputItem, Records
@@ -71,7 +63,7 @@ def _together(notation: StageReader, first: _S, second: _S, what: str) -> _S:
 
 def _read_declarations(notation: StageReader, tree: Tree | None, *, are_values: bool) -> list[Declaration]:
     is_one = isinstance(tree, Mapping) and bool({*_VARS, "dict"} & set(tree.keys()))
-    if isinstance(tree, Mapping) and (not is_one or has_variable_name(tree, _DECLARATION_KEYS)):
+    if isinstance(tree, Mapping) and (not is_one or text_lists.has_variable_name(tree, _DECLARATION_KEYS)):
         return [_of_pair(notation, key, value, is_value=are_values) for key, value in tree.pairs]
     if isinstance(tree, Scalar):
         return [Declaration(var=name, at=tree.at) for name in notation.variables(tree)]
@@ -112,11 +104,11 @@ def _of_mapping(notation: StageReader, tree: Mapping, *, are_values: bool = Fals
 def _of_pair(notation: StageReader, key: Scalar, value: Tree, *, is_value: bool) -> Declaration:
     """Read ``name: meaning``, ``name: 0`` or ``name: []``."""
     var = notation.variable(key)
-    if isinstance(value, Mapping) and not is_record(value, _DECLARATION_KEYS - set(_VARS)):
-        return _of_mapping(notation, with_name("var", key, value, "define"))[0]
-    if isinstance(value, Scalar) and is_meaning(value) and not is_value:
+    if isinstance(value, Mapping) and not text_lists.is_record(value, _DECLARATION_KEYS - set(_VARS)):
+        return _of_mapping(notation, text_lists.with_name("var", key, value, "define"))[0]
+    if isinstance(value, Scalar) and text_lists.is_meaning(value) and not is_value:
         if notation.names.valued and var not in notation.names.valued:
-            report_meaning(notation.reader, key, value)
+            text_lists.report_meaning(notation.reader, key, value)
         return Declaration(var=var, define=value.text, at=key.at, marks={"var": key.at})
     return _fitting(notation, Declaration(var=var, value=notation.value(value), at=key.at, marks={"var": key.at}))
 
@@ -174,10 +166,10 @@ def kind_of(notation: StageReader, tree: Tree | None) -> DeclaredType | None:
 
 def choices_of(notation: StageReader, tree: Tree | None) -> tuple[tuple[str, ...], MappingType[str, str]]:
     """Read the allowed values in any spelling, and the labels of those that have one."""
-    report_letters(notation.reader, tree)
+    text_lists.report_letters(notation.reader, tree)
     if tree is None:
         return (), {}
-    choices = choice_texts(tree)
+    choices = text_lists.choice_texts(tree)
     labels = labels_of(choices)
     texts = map(notation.word, values_of(choices).items)
     return tuple(dict.fromkeys(text for text in texts if text)), labels
@@ -220,11 +212,11 @@ class _OutputCollector:
                 for each in tree.items:
                     item = self.notation.reader.in_snake_case(each, {"get"}) if isinstance(each, Mapping) else each
                     self.every(item, tolist)
-            case Mapping() if _OUTPUT_KEYS & set(tree.keys()) and not has_variable_name(tree, _PART_KEYS):
+            case Mapping() if _OUTPUT_KEYS & set(tree.keys()) and not text_lists.has_variable_name(tree, _PART_KEYS):
                 self.one(tree, tolist)
             case Mapping():
                 for key, value in tree.pairs:  # name: meaning, or name: {type: …}
-                    self.one(with_name("get", key, value, "define"), tolist)
+                    self.one(text_lists.with_name("get", key, value, "define"), tolist)
 
     def one(self, tree: Mapping, tolist: str) -> None:
         item = Item(self.notation, tree)

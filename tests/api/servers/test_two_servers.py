@@ -15,8 +15,8 @@ from api import other_servers
 from api.app import create_app
 from api.embedded import running
 from api.memory.cache import MemoryCache
-from api.memory.claims import claim
 from api.memory.loaded_memory import LoadedMemory
+from api.memory.worker import claim
 from api.other_servers import require_same_keys
 from api.privacy import retention_worker
 from api.settings import EXAMPLES, Settings, SettingsInvalid
