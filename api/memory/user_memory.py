@@ -258,6 +258,8 @@ class UserMemory:
             msgspec.convert(msgspec.to_builtins(options), JobOptions)
         except msgspec.ValidationError as error:
             raise InvalidMemoryRequest(f"the limits of a summary are invalid: {error}") from error
+        if session_id is not None and self._result(self._listing.group(*self._owner, session_id)) is None:
+            raise InvalidMemoryRequest(f"there is no session {session_id!r} in this memory")
         return self._result(self._run_job("summarise", options))
 
     def forget(self, share: float = 0.1, *, policy: Policy = "oldest", dry_run: bool = False) -> list[MemoryUnit]:

@@ -138,14 +138,14 @@ def from_yaml(text: str | bytes, key_path: str = "") -> SavedConversation:
     return _check(tree)
 
 
-class _WithoutAliases(yaml.SafeDumper):
+class _WithoutAliases(yaml.CSafeDumper):
     """Writes every message in full, even if both histories contain it."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
 
 
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+def _text(dumper: yaml.CSafeDumper, text: str) -> yaml.ScalarNode:
     """Quote a text with a line break that readers would convert to a space."""
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if NEXT_LINE in text else None)
 

@@ -3,6 +3,7 @@ request and its reply.
 """
 
 import asyncio
+from collections.abc import Mapping
 from datetime import datetime
 
 from runtime.context.extracts import EARLIER_WEIGHT, MARK, Sentence, extract_sentences, sentences_of
@@ -63,7 +64,8 @@ INSTRUCT = (
     "with who said it. Sum them up so that each matter can be found again by its names, numbers and days. Where there "
     "is <summary>, it says what came before: it explains them, and is not to be repeated."
 )
-_ROLES = frozenset({"user", "assistant"})
+_ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant", "ai": "assistant"}
+"""Roles by the sources that name one; other sources are names of people."""
 
 
 def request_of(passage: SummaryRequest, now: datetime, index: int) -> ModelRequest:
@@ -91,8 +93,7 @@ def parse_summary(reply: ModelReply) -> Summary:
 
 def _message(number: int, unit: MemoryUnit) -> Message:
     speaker: dict[str, Value] = {} if unit.source in _ROLES else {"speaker": {"name": unit.source or "note"}}
-    role: Role = "assistant" if unit.source == "assistant" else "user"
-    return Message(number, "", role, f"{_days(unit)}: {unit.content}", "", speaker)
+    return Message(number, "", _ROLES.get(unit.source, "user"), f"{_days(unit)}: {unit.content}", "", speaker)
 
 
 def _days(unit: MemoryUnit) -> str:

@@ -566,6 +566,8 @@ def test_groups_of_a_summary_have_limits_of_ones_own(opened: Any) -> None:
         assert sorted(levels) == [1, 1, 1, 2]
         with pytest.raises(InvalidMemoryRequest, match="limits of a summary"):
             memory.summarise("talk", group_units_max=1)
+        with pytest.raises(InvalidMemoryRequest, match="there is no session 'talks' in this memory"):
+            memory.summarise("talks")
 
 
 def test_short_term_memory_is_switched_on_and_off(opened: Any) -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from runtime.context.extracts import MARK
 from runtime.memory.summaries import GroupLimits, Summary, SummaryRequest, summarise_all, summarise_group
-from runtime.memory.summarizers import extract, extractive_summary
+from runtime.memory.summarizers import extract, extractive_summary, request_of
 
 
 def sound(memory, root_id, rank=1, *, forgot=False):
@@ -50,6 +50,15 @@ def sound(memory, root_id, rank=1, *, forgot=False):
 
 def times(units):
     return min(unit.creation_time for unit in units), max(unit.end_time for unit in units)
+
+
+def test_a_summary_request_says_who_said_what(memory) -> None:
+    sources = ("user", "ai", "assistant", "Kim")
+    units = tuple(replace(unit, source=source) for unit, source in zip(memory.say(*"abcd"), sources, strict=True))
+    passage = SummaryRequest(history="", so_far="", units=units, rank=1, level=1)
+    roles = [(each.role, each.metadata) for each in request_of(passage, units[0].creation_time, 0).history]
+    named = {"speaker": {"name": "Kim"}}
+    assert roles == [("user", {}), ("assistant", {}), ("assistant", {}), ("user", named)]
 
 
 async def test_five_messages_in_pairs_have_one_root(memory, word_summarizer) -> None:
