@@ -210,7 +210,9 @@ class WithHistory(Generic[T]):
             return self._session_id
         metadata = config.get("metadata")
         named = metadata.get("session_id") if isinstance(metadata, Mapping) else None
-        return named if isinstance(named, str) and named else DEFAULT_SESSION
+        if named is not None and not isinstance(named, str):  # otherwise all such users shared one conversation
+            raise TypeError(f"the session_id of a config is a text, not {type(named).__name__}")
+        return named or DEFAULT_SESSION
 
 
 with_history = WithHistory

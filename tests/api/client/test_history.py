@@ -62,6 +62,14 @@ async def test_config_names_the_conversation_or_it_is_the_default(cuebook) -> No
     assert await said(cuebook, "user:7") == ["user: hi", "ai: 1 messages"]
 
 
+@pytest.mark.parametrize("session_id", [123456, 0, True, ["alice"]])
+async def test_a_session_id_that_is_no_text_shares_no_conversation(session_id) -> None:
+    store = InMemoryStore()
+    with pytest.raises(TypeError, match="session_id of a config is a text"):
+        await with_history(Model(), store)("hello", {"metadata": {"session_id": session_id}})
+    assert store.load("default") == []
+
+
 async def test_a_context_strategy_selects_what_the_callable_gets(cuebook) -> None:
     model = Model()
     answer = with_history(model, cuebook.sessions, session_id="alice", context={"strategy": "window", "k": 1})
