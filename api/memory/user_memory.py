@@ -28,6 +28,7 @@ UnitInput: TypeAlias = str | Mapping[str, Any] | NewUnit
 """Input for a unit: a text, a message or the fields of a unit as a mapping, or the unit."""
 
 T = TypeVar("T", bound=Struct)
+R = TypeVar("R")
 
 WORK_S = 3_600.0  # longest wait for a job
 
@@ -54,7 +55,7 @@ class UserMemory:
         room: SessionRoom,
         closing: Callable[[], None] = lambda: None,
     ) -> None:
-        self._result = loop.result
+        self._loop = loop
         self._memory_system = memory_system
         self._memories = memory_system.memories
         self._listing = memory_system.listing
@@ -63,6 +64,13 @@ class UserMemory:
         self._closing = closing  # called once, by `close`
         self._is_closed = False
         self._session = ""
+
+    def _result(self, work: Coroutine[Any, Any, R]) -> R:
+        """Return the result of work. Raises InvalidMemoryRequest if the memory is closed."""
+        if self._is_closed:
+            work.close()
+            raise InvalidMemoryRequest("the memory is closed")
+        return self._loop.result(work)
 
     # -- sessions -----------------------------------------------------------------------------------------------------
 

@@ -590,6 +590,8 @@ def test_close_summarises_where_asked(opened: Any) -> None:
         session = memory.session_id
         memory.close(summarise=True)
         memory.close()
+        with pytest.raises(InvalidMemoryRequest, match="the memory is closed"):
+            memory.add("too late")
     with opened() as memory:
         assert memory.get(session) is not None
 
