@@ -48,6 +48,12 @@ def answering_id(place: tuple[str, str]) -> str:
     return f":{'/'.join(place)}"
 
 
+def answering_place(interrupt: str) -> tuple[str, str]:
+    """Return the phase and topic of such an id."""
+    phase, _, topic = interrupt.removeprefix(":").partition("/")
+    return phase, topic
+
+
 class PlaceLost(LookupError):
     """A saved place that does not exist in the script; the message names it."""
 

@@ -29,7 +29,7 @@ from runtime.state.ports import Model
 from runtime.state.program import Program
 from runtime.tools.examples import ToolReplies
 from runtime.tools.replies_file import ToolFileInvalid, read_tool_file, read_tool_replies
-from scripts.checks.control_flow import names_written
+from scripts.checks.control_flow import ControlFlowGraph, names_written
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.time_values import zone_of
 from scripts.expressions.values import shorten
@@ -264,11 +264,14 @@ def _tools(tree: Tree, reader: Reader, cassette: Path | None, *, recording: bool
 
 
 class _Names(Struct, frozen=True):
-    """The names in a script. `places` are complete paths, including those of a skill's actions in calling topics."""
+    """The names in a script. `places` are complete paths, including those of a skill's actions in calling topics, and
+    `replies` the keys of replies of a model.
+    """
 
     places: frozenset[str]
     nodes: frozenset[str]
     actions: frozenset[str]
+    replies: frozenset[str]
     variables: frozenset[str]
 
 
@@ -280,7 +283,7 @@ def check_names(case: Case, tree: Tree, program: Program, reader: Reader) -> Non
         _check_turn(turn, tree, ("turns", index), names, reader)
         _check_variables(turn.variables, tree, ("turns", index, "variables"), variables, reader)
     for name in case.replies:
-        if name.removesuffix(".extract") not in names.actions:
+        if name not in names.replies:
             _check_name("action", name, names.actions, key_place(tree, "replies", name), reader)
     for name in case.tools:
         _check_name("tool", name, program.tools.keys(), key_place(tree, "tools", name), reader)
@@ -322,13 +325,24 @@ def names_of(script: Script) -> frozenset[str]:
 
 def _names_of(script: Script) -> _Names:
     lists = [*(skill.actions for skill in script.skills), *(each.actions for each in script.interrupts)]
-    in_skills = {action.id for actions in lists for action in walk(actions)}  # they run within a topic
-    topics = {
-        f"{phase.id}/{topic.id}": {action.id for action in walk(topic.actions)}
+    layout = ControlFlowGraph(script)
+    in_topics = {
+        (phase.id, topic.id): {action.id for action in walk(topic.actions)}
         for phase in script.phases
         for topic in phase.topics
     }
-    actions = in_skills.union(*topics.values())
-    parents = {each for phase in script.phases for each in (phase.id, *(topic.id for topic in phase.topics))}
-    places = {THE_END, *(f"{topic}/{each}" for topic, inside in topics.items() for each in inside | in_skills)}
-    return _Names(frozenset(places), frozenset(actions | parents), frozenset(actions), names_of(script))
+    elsewhere = {action.id for actions in lists for action in walk(actions)}  # they run within a topic
+    elsewhere.update(*(in_topics[layout.spot(node)] for node in layout.answering_topics()))
+    actions = elsewhere.union(*in_topics.values())
+    parents = {each for spot in in_topics for each in spot}
+    places = {THE_END, *(f"{spot[0]}/{spot[1]}/{each}" for spot, own in in_topics.items() for each in own | elsewhere)}
+    aside = {f"{each}.{purpose}" for each in actions for purpose in ("extract", "route")}
+    aside |= {f"{each.id}.detect" for each in script.detectors}
+    aside |= {"context.summarise", "context.memo", "memory.summarise"}
+    return _Names(
+        frozenset(places),
+        frozenset(actions | parents),
+        frozenset(actions),
+        frozenset(actions | aside),
+        names_of(script),
+    )

@@ -16,7 +16,7 @@ from runtime.answers.choices import match_choice
 from runtime.engine.engine import Turn
 from runtime.state import events
 from runtime.state.events import Body
-from runtime.state.program import Program
+from runtime.state.program import Program, answering_place
 from runtime.state.state import Choice, Wait
 from scripts.model.actions import (
     ON_FAIL,
@@ -219,6 +219,8 @@ class _Tracker:
         """Return the phase and topic of the current actions, as `State.home` does."""
         if self._detector:
             return DETECTORS, self._detector
+        if self._interrupt in self._program.answering:
+            return answering_place(self._interrupt)
         if self._interrupt:
             return INTERRUPTS, self._interrupt
         return ("", self._skill) if self._skill else (self._phase, self._topic)
@@ -249,6 +251,10 @@ class _Tracker:
             case events.Message(role="user"):
                 self._note_choice(body)
             case events.ActionEntered():
+                if self._interrupt in self._program.answering:
+                    phase, topic = self._home
+                    yield from (Item("phase", phase), Item("topic", f"{phase}/{topic}"))
+                    yield Item("condition", f"{phase}/{topic}", HELD)
                 yield from self._way(body.action_id, left=False)
                 yield Item("action", self._name(body.action_id))
                 yield Item("condition", self._name(body.action_id), HELD)

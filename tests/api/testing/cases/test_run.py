@@ -410,3 +410,41 @@ def test_a_filter_that_is_none_fails_the_turn_that_asks_by_it(cuebook: RunComman
     (failure,) = json.loads(result.stdout)["results"][0]["failures"]
     assert "only/tea/known" in failure["got"]
     assert "no field 'abouts'" in failure["got"]
+
+
+ASLEEP = """\
+cuebook: 1
+script: asleep
+detectors: [{detector: worry, define: the user is worried, do: [emit: worry]}]
+interrupts: [{interrupt: stop, on: the user wants to stop, do: [{say: "We stop."}], then: skip}]
+phases:
+- phase: days
+  topics:
+  - {topic: night, actions: [{wait: 1 day, on_message: talk/aside}, {ask: Well?, id: well, into: how}]}
+- phase: talk
+  topics:
+  - {topic: aside, when: "false", actions: [{ask: What is it?, id: what, into: it}]}
+"""
+AWOKEN = """\
+script: asleep.yaml
+cases:
+- name: a message in the night
+  replies:
+    worry.detect: [{}, {score: 1}, {}]
+    well.route: [{intent: stop}]
+    context.memo: [{values: {name: Ana}}]
+  turns:
+  - {}
+  - {say: Are you there?, expect: [What is it?], at: days/night/what}
+  - {say: A worry., emit: [{event: worry}]}
+  - {pass: 1 day, expect: [Well?], at: days/night/well}
+  - {say: It is enough., expect: [We stop.]}
+  warnings: [value_missing]
+"""
+
+
+def test_a_case_expects_what_answers_in_a_wait_and_all_verdicts(cuebook: RunCommand, write: WriteFile) -> None:
+    write("asleep.yaml", ASLEEP)
+    done = cuebook("test", write("asleep.case.yaml", AWOKEN), "--coverage")
+    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "ok    asleep: a message in the night")
+    assert done.stdout.splitlines()[-1] == "asleep.yaml\t2/2\t2/2\t5/5\t2/2\t2/2"
