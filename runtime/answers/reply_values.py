@@ -65,23 +65,41 @@ def choices_of(output: Output | FormField) -> tuple[Choice, ...]:
     return tuple(Choice(value, output.labels.get(value, value)) for value in output.choices)
 
 
-def read_outputs(outputs: tuple[Output, ...], reply: str, today: date, locale: Locale) -> ParsedReply:
+def read_outputs(
+    outputs: tuple[Output, ...], reply: str, today: date, locale: Locale, others: tuple[Output, ...] = ()
+) -> ParsedReply:
     """Return the values of outputs in a reply. A single output gets the value of its type in the whole reply. One of
     several gets the value of its labelled part, the only match of its pattern, or, if no other output has its type, the
-    value of that type in the whole reply.
+    value of that type in the whole reply, without the values that name another output, also one of `others`.
     """
-    parts = labelled_parts(reply, [label for output in outputs for label in _labels(output)], locale)
+    parts = labelled_parts(reply, [label for output in (*outputs, *others) for label in _labels(output)], locale)
+    rest = _without_labelled((*outputs, *others), reply, parts)
     values: dict[str, Value] = {}
     reasons: dict[str, str] = {}
     for output in outputs:
         part = next((parts[label] for label in _labels(output) if label in parts), None)
         whole = len(outputs) == 1 or _stands_alone(output, outputs, reply, locale)
-        value = _read(output, part if part is not None else reply if whole else None, reply, today, locale)
+        text = rest if output.kind in CERTAIN_TYPES else reply
+        value = _read(output, part if part is not None else text if whole else None, reply, today, locale)
         if is_given(value):
             values[output.get] = value
         else:
             reasons[output.get] = _reason(output, part, whole)
     return ParsedReply(values, reasons)
+
+
+_VALUE_END = re.compile(r"[;，；、]|,(?!\d)")
+
+
+def _without_labelled(outputs: tuple[Output, ...], reply: str, parts: Mapping[str, str]) -> str:
+    """Return a reply without its labelled values of types that are recognised within a reply: no number in
+    ``at: 5 pm``.
+    """
+    for output in outputs if parts else ():
+        for label in _labels(output):
+            if label in parts and output.kind in CERTAIN_TYPES:
+                reply = reply.replace(_VALUE_END.split(parts[label], maxsplit=1)[0], " ", 1)
+    return reply
 
 
 def read_further(
@@ -94,7 +112,7 @@ def read_further(
         return read_outputs(outputs, reply, today, locale)
     missing = tuple(output for output in outputs if output.get not in known)
     known_outputs = tuple(output for output in outputs if output.get in known)
-    parsed = read_outputs(missing, reply, today, locale)
+    parsed = read_outputs(missing, reply, today, locale, known_outputs)
     return ParsedReply({**parsed.values, **read_labelled(known_outputs, reply, today, locale)}, parsed.reasons)
 
 

@@ -185,11 +185,13 @@ class _Comparison:
     def _removal(self, path: Path) -> BreakingChange:
         others = [each for each in self.new.actions if each[-1] == path[-1] and each not in self.old.actions]
         at = self.new.near(self.renames.path(path))
-        if len(others) == 1 and not {path[0], others[0][0]} & {INTERRUPTS, DETECTORS}:  # no rename is possible
+        beside = {INTERRUPTS, DETECTORS}
+        if len(others) == 1 and path[0] not in beside and others[0][0] not in beside:
             fix = f"Add `migrations: {{actions: {{{format_path(path)}: {format_path(others[0])}}}}}`."
             message = f"{format_path(path)} is now in {format_path(others[0][:-1])}"
             return BreakingChange("moved", path, message, self.new.near(others[0]), fix=fix)
-        return BreakingChange("removed", path, f"the action {format_path(path)} was removed", at)
+        fix = f"Keep its id: actions of {BESIDE[path[0]]}s cannot be renamed." if path[0] in beside else ""
+        return BreakingChange("removed", path, f"the action {format_path(path)} was removed", at, fix=fix)
 
     def _choices(self, path: Path, was: Action, now: Action) -> Iterator[BreakingChange]:
         if isinstance(was, Choose) and isinstance(now, Choose):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from runtime.answers.clock_times import parse_datetime, parse_time
 from runtime.answers.languages import CODES
-from runtime.answers.reply_values import read_outputs
+from runtime.answers.reply_values import read_further, read_outputs
 from runtime.answers.timezones import parse_timezone
 from scripts.expressions.values import coerce
 from scripts.model.variables import Output
@@ -216,3 +216,20 @@ def test_a_reply_with_very_many_times_has_none(word: str, locale: str) -> None:
     """Each time that is found costs a look at the whole reply."""
     reply = word * 300
     assert (parse_time(reply, locale), parse_datetime(reply, TODAY, locale)) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("reply", "cups", "at"),
+    [
+        ("drink: coffee, at: 5 pm", None, "17:00"),
+        ("at: 5 pm, 3 cups", 3, "17:00"),
+        ("at: 1,5", None, None),
+        ("cups: 5", 5, None),
+        ("5 cups, drink: tea", 5, None),
+    ],
+)
+def test_a_labelled_value_is_no_value_of_another_type(reply: str, cups: float | None, at: str | None) -> None:
+    outputs = (Output(get="drink", type="text"), Output(get="cups", type="number"), Output(get="at", type="time"))
+    found = read_outputs(outputs, reply, TODAY, "en").values
+    assert (found.get("cups"), found.get("at")) == (cups, at)
+    assert read_further(outputs, ["drink", "at"], reply, TODAY, "en").values.get("cups") == cups

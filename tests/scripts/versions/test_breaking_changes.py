@@ -160,3 +160,10 @@ def test_action_whose_number_changed_is_reported_with_its_old_id(script: ReadVal
     assert (change.kind, change.path, change.fix) == ("renumbered", ("main", "main", "say_1"), "Add `id: say_1`.")
     named = script(head + "  - say: New.\n  - {say: Hello., id: say_1}\n  - {ask: Age?, into: age}\n")
     assert [each.kind for each in changes(old, named)] == ["removed"]  # the last action
+
+
+@pytest.mark.parametrize(("old", "beside"), [("id: oh", "interrupts"), ("id: call", "detectors")])
+def test_an_action_beside_the_phases_has_to_keep_its_id(script: ReadValid, old, beside) -> None:
+    text = OLD + BESIDE
+    (change,) = changes(script(text), script(text.replace(old, "id: new")))
+    assert change.fix == f"Keep its id: actions of {beside} cannot be renamed."
