@@ -358,7 +358,7 @@ def _write(run: TurnContext, items: Iterable[OutputItem], source: Source) -> Non
                 if found := records.list_of(values, item):
                     known = run.scopes.find(item.tolist)
                     before = known[1] if known is not None and isinstance(known[1], list) else []
-                    run.assign(item.tolist, records.extend(before, found, item), source)
+                    run.assign(item.tolist, records.append_records(run, before, found, item), source)
 
 
 def _unset_outputs(run: TurnContext, action: Ask | AiAsk | AiThink) -> tuple[Output, ...]:

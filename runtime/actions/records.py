@@ -11,6 +11,7 @@ from runtime.actions.outputs import check_together
 from runtime.answers.reply_values import AnswerRefused
 from runtime.turn.context import TurnContext
 from scripts.expressions.values import Value, is_given
+from scripts.model.base import Expression
 from scripts.model.variables import Output, OutputItem, Records
 
 
@@ -46,6 +47,22 @@ def extend(known: Iterable[Value], records: Iterable[Value], item: Records) -> l
         else:
             found.append(record)
     return found
+
+
+def append_records(run: TurnContext, known: list[Value], records: Iterable[Value], item: Records) -> list[Value]:
+    """Return a list with further records; those that are new have the defaults of their fields."""
+    found = extend(known, records, item)
+    defaults = {
+        field.get: run.value(field.default) if isinstance(field.default, Expression) else field.default
+        for field in item.fields
+        if field.default is not None
+    }
+    new = [
+        {**each, **{name: defaults[name] for name in defaults if name not in each}}
+        for each in found[len(known) :]
+        if isinstance(each, dict)
+    ]
+    return [*found[: len(known)], *new]
 
 
 def with_lists(values: Mapping[str, Value], items: Iterable[OutputItem]) -> Mapping[str, Value]:

@@ -249,3 +249,24 @@ async def test_records_of_one_reply_with_the_same_key_are_one(drive: StartSessio
     session = await drive(FOUND_BY_NAME, replies={"ask": replies})
     await session.reply("a cough since Monday, it is bad")
     assert session.values["symptoms"] == [{"what": "cough", "since": "Monday", "bad": True}]
+
+
+async def test_a_new_record_has_the_defaults_of_its_fields(drive: StartSession) -> None:
+    session = await drive("""
+cuebook: 1
+script: family
+declare: [{var: family, type: list, value: []}]
+actions:
+- repeat: {until: false, max: 3}
+  do:
+  - ask: Who?
+    into:
+      add_to: family
+      key: name
+      fields:
+      - name
+      - {var: age, type: number, required: false, default: =2 + 3}
+      - {var: pet, required: false, default: cat}
+""")
+    await session.reply("name: Ana; name: Bo, age: 6, pet: dog", "name: Bo, age: 7")
+    assert session.values["family"] == [{"name": "Ana", "age": 5, "pet": "cat"}, {"name": "Bo", "age": 7, "pet": "dog"}]
