@@ -660,7 +660,7 @@ class Meter:
         self._refused = refused
         self._tries = 0
 
-    def exceeded(self) -> str | None:
+    def exhausted_budget(self) -> str | None:
         self._tries += 1
         return "day_calls" if self._tries in self._refused else None
 

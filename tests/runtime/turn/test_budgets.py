@@ -43,7 +43,7 @@ class Meter:
         self.left = calls
         self.counted: list[Usage | None] = []
 
-    def exceeded(self) -> str | None:
+    def exhausted_budget(self) -> str | None:
         return None if self.left > 0 else "day_calls"
 
     def count(self, usage: Usage | None) -> None:

@@ -50,7 +50,7 @@ class Notes:
     def spent(self) -> Spent:
         return Spent(calls=len(self._known))
 
-    def known(self, digest: str) -> RecordedResult | None:
+    def take_recorded(self, digest: str) -> RecordedResult | None:
         return self._known.pop(0) if self._known else None
 
     async def begin(self, request: ModelRequest, digest: str, model: str) -> Intent:
