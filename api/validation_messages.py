@@ -19,9 +19,14 @@ _EXPECTED = re.compile(
     r"(?:(?P<length> of length)? (?P<sign>[<>]=?) (?P<bound>[-+.\de]+))?(?:, got `(?P<got>[a-z]+)`)?"
 )
 _KINDS = {
-    "array": "a list", "bool": "true or false", "datetime": "a time", "float": "a number", "int": "a whole number",
-    "object": "an object", "str": "a text",
-}  # fmt: skip
+    "array": "a list",
+    "bool": "true or false",
+    "datetime": "a time",
+    "float": "a number",
+    "int": "a whole number",
+    "object": "an object",
+    "str": "a text",
+}
 """What msgspec's names of types mean to a client in any language."""
 _UNITS = {"array": "items", "str": "characters", "object": "names"}
 _COUNTS = {">=": "more", "<=": "fewer"}

@@ -47,9 +47,18 @@ _SEND_S = 10.0  # for a message to the fork server, which follows messages withi
 _ROOT = Path(__file__).parents[2]  # the folder of the packages
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
 """Environment variables passed to workers; others may contain keys and addresses."""
-_ERRORS: dict[str, type[StoreError]] = {kind.__name__: kind for kind in (
-    AnalyticsUnreadable, DatabaseUnreadable, DiskFull, QueryRefused, QueryStopped, StoreBusy, StoreUnavailable,
-)}  # fmt: skip
+_ERRORS: dict[str, type[StoreError]] = {
+    kind.__name__: kind
+    for kind in (
+        AnalyticsUnreadable,
+        DatabaseUnreadable,
+        DiskFull,
+        QueryRefused,
+        QueryStopped,
+        StoreBusy,
+        StoreUnavailable,
+    )
+}
 
 A = TypeVar("A", bound=Struct)
 

@@ -30,10 +30,14 @@ _COMPLETION_KINDS: Mapping[CompletionKind, types.CompletionItemKind] = {
     "name": types.CompletionItemKind.Reference,
 }
 _SYMBOL_KINDS: Mapping[str, types.SymbolKind] = {
-    "phase": types.SymbolKind.Namespace, "topic": types.SymbolKind.Class, "action": types.SymbolKind.Method,
-    "skill": types.SymbolKind.Function, "variable": types.SymbolKind.Variable, "interrupt": types.SymbolKind.Event,
+    "phase": types.SymbolKind.Namespace,
+    "topic": types.SymbolKind.Class,
+    "action": types.SymbolKind.Method,
+    "skill": types.SymbolKind.Function,
+    "variable": types.SymbolKind.Variable,
+    "interrupt": types.SymbolKind.Event,
     "detector": types.SymbolKind.Event,
-}  # fmt: skip
+}
 GRAPH = "cuebook.graph"
 
 

@@ -330,7 +330,7 @@ class Chat:
         turn = cached.state.turn
         return ApiError("TURN_CONFLICT", f"the session is at turn {turn}", context={**context_of(cached), "turn": turn})
 
-    # -- move -------------------------------------------------------------------------------------------------------
+    # -- locks and migrations ---------------------------------------------------------------------------------------
 
     @asynccontextmanager
     async def exclusive(
@@ -372,7 +372,7 @@ class Chat:
         self.live.remove((tenant, session_id))
         self.on_evicted(tenant, session_id)
 
-    # -- look -------------------------------------------------------------------------------------------------------
+    # -- read -------------------------------------------------------------------------------------------------------
 
     async def session(self, tenant: str, session_id: str) -> CachedSession:
         """Return the current state of a session. Raises ApiError SESSION_NOT_FOUND."""

@@ -56,7 +56,7 @@ def _after(state: State, number: int) -> int:
     return state.message_seq - number - removed
 
 
-# -- look -------------------------------------------------------------------------------------------------------------
+# -- read -------------------------------------------------------------------------------------------------------------
 
 
 def context_view(contexts: Contexts, cached: CachedSession) -> ContextView:

@@ -36,9 +36,15 @@ EXCHANGE_MESSAGES_MAX = 200
 TURNS_BETWEEN_YIELDS = 20
 
 ROLES: Mapping[str, Role] = {
-    "user": "user", "human": "user", "assistant": "assistant", "ai": "assistant", "system": "system",
-    "developer": "system", "tool": "tool", "function": "tool",
-}  # fmt: skip
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "system": "system",
+    "developer": "system",
+    "tool": "tool",
+    "function": "tool",
+}
 """Roles of other systems and their names here."""
 _KANA = re.compile("[\u3040-\u30ff]")
 _OWN = ("role", "content", "timestamp", "cuebook", "number", "message_id", "action_id")

@@ -95,7 +95,7 @@ class WebhookRegistry:
                     payload=payload,
                 )
 
-    # -- look -------------------------------------------------------------------------------------------------------
+    # -- read -------------------------------------------------------------------------------------------------------
 
     def of(self, tenant: str) -> list[WebhookRow]:
         """Return a tenant's webhooks, the oldest first."""

@@ -18,9 +18,16 @@ NameKind: TypeAlias = Literal[
 _DECLARED = frozenset(get_args(NameKind)) - {"topic", "action", "variable"}  # each in a list at the top, `skills`
 _GROUPS: Mapping[str, str] = {"skill": "", "interrupt": INTERRUPTS, "detector": DETECTORS}
 REFERRING: Mapping[str, NameKind] = {
-    "call": "skill", "tool": "tool", "tools": "tool", "form": "form", "role": "role", "ai": "role", "human": "role",
-    "experiment": "experiment", "detector": "detector",
-}  # fmt: skip
+    "call": "skill",
+    "tool": "tool",
+    "tools": "tool",
+    "form": "form",
+    "role": "role",
+    "ai": "role",
+    "human": "role",
+    "experiment": "experiment",
+    "detector": "detector",
+}
 """Keys whose value names something, and what."""
 _EXPRESSIONS = frozenset({"if", "when", "unless", "computed", "foreach", "each", "repeat", "validate"})
 _DATA = frozenset({"set", "add", "with", "data", "metadata", "attributes", "value", "filters", "example", "default"})

@@ -24,8 +24,12 @@ _COLOURS: Mapping[EdgeKind, str] = {
     "detect": "#be185d",
 }
 _LEGEND: Mapping[EdgeKind, str] = {
-    "order": "in order", "goto": "goto", "on_fail": "no valid answer", "call": "call", "detect": "sets off",
-}  # fmt: skip
+    "order": "in order",
+    "goto": "goto",
+    "on_fail": "no valid answer",
+    "call": "call",
+    "detect": "sets off",
+}
 _FAMILIES = {
     "asks": ("ask", "ai_ask", "choose", "user_say", "form", "chat"),
     "silent": ("set", "ai_think", "emit", "remember", "recall", "scene", "wait"),

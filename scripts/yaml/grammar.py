@@ -15,11 +15,26 @@ from scripts.yaml.parser import Tree
 
 ALIASES = {"condition": "when"}
 SHORTHANDS = {
-    "Declaration": "var", "Output": "get", "Media": "image", "Until": "until", "Signal": "event", "Repair": "repair",
-    "FormField": "field", "Arm": "arm", "Translation": "text", "Line": "content", "ModelTool": "tool",
-    "Context": "strategy", "MemoryPlan": "strategy", "CaseMemory": "text", "Moment": "after", "Validation": "unless",
-    "Exit": "said", "Ending": "reason", "TechniqueInput": "name",
-}  # fmt: skip
+    "Declaration": "var",
+    "Output": "get",
+    "Media": "image",
+    "Until": "until",
+    "Signal": "event",
+    "Repair": "repair",
+    "FormField": "field",
+    "Arm": "arm",
+    "Translation": "text",
+    "Line": "content",
+    "ModelTool": "tool",
+    "Context": "strategy",
+    "MemoryPlan": "strategy",
+    "CaseMemory": "text",
+    "Moment": "after",
+    "Validation": "unless",
+    "Exit": "said",
+    "Ending": "reason",
+    "TechniqueInput": "name",
+}
 """For these types, a text stands for a mapping with only this key."""
 
 

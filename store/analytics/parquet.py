@@ -9,14 +9,30 @@ from msgspec import Struct
 from store.duckdb.database_file import quote
 
 DAY_OF: Mapping[str, str | None] = {
-    "scripts": None, "script_actions": None, "script_variables": None, "script_arms": None,
-    "script_milestones": None, "users": None, "sessions": "created_at", "turns": "finished_at",
-    "failed_turns": "failed_at", "session_migrations": "migrated_at", "messages": "created_at",
-    "events": "recorded_at", "action_visits": "entered_at", "scope_visits": "entered_at", "waits": "asked_at",
-    "variable_history": "written_at", "variables_current": "written_at", "llm_calls": "started_at",
-    "detections": "detected_at", "exposures": "exposed_at", "milestones": "reached_at", "ratings": "rated_at",
+    "scripts": None,
+    "script_actions": None,
+    "script_variables": None,
+    "script_arms": None,
+    "script_milestones": None,
+    "users": None,
+    "sessions": "created_at",
+    "turns": "finished_at",
+    "failed_turns": "failed_at",
+    "session_migrations": "migrated_at",
+    "messages": "created_at",
+    "events": "recorded_at",
+    "action_visits": "entered_at",
+    "scope_visits": "entered_at",
+    "waits": "asked_at",
+    "variable_history": "written_at",
+    "variables_current": "written_at",
+    "llm_calls": "started_at",
+    "detections": "detected_at",
+    "exposures": "exposed_at",
+    "milestones": "reached_at",
+    "ratings": "rated_at",
     "memory_units": "creation_time",
-}  # fmt: skip
+}
 """The column that determines the day of a row, by table; None: the table is not partitioned. It has all tables of the
 model except `about`.
 """

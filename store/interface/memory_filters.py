@@ -38,19 +38,42 @@ Kind: TypeAlias = Literal["text", "whole", "flag", "time", "trust", "any"]
 Scalar: TypeAlias = str | int | float | bool | datetime | None
 
 FIELDS: Mapping[str, Kind] = {
-    "unit_id": "text", "sequence": "whole", "group_id": "text", "session_id": "text", "rank": "whole",
-    "level": "whole", "content": "text", "source": "text", "creation_time": "time", "end_time": "time",
-    "parent_id": "text", "visit_count": "whole", "last_visit": "whole", "never_delete": "flag", "trust": "trust",
-    "is_extract": "flag", "valid_from": "time", "valid_to": "time", "superseded_by": "text", "duplicate_of": "text",
+    "unit_id": "text",
+    "sequence": "whole",
+    "group_id": "text",
+    "session_id": "text",
+    "rank": "whole",
+    "level": "whole",
+    "content": "text",
+    "source": "text",
+    "creation_time": "time",
+    "end_time": "time",
+    "parent_id": "text",
+    "visit_count": "whole",
+    "last_visit": "whole",
+    "never_delete": "flag",
+    "trust": "trust",
+    "is_extract": "flag",
+    "valid_from": "time",
+    "valid_to": "time",
+    "superseded_by": "text",
+    "duplicate_of": "text",
     "metadata": "any",
-}  # fmt: skip
+}
 """The fields of a unit that filters can use. In JSON, the names may also have the spelling of the API: `groupId`."""
 
 _OPERATORS: Mapping[str, tuple[Operator, bool]] = {
-    "$eq": ("eq", True), "$ne": ("eq", False), "$gt": ("gt", True), "$gte": ("gte", True), "$lt": ("lt", True),
-    "$lte": ("lte", True), "$in": ("in", True), "$nin": ("in", False), "$contains": ("contains", True),
+    "$eq": ("eq", True),
+    "$ne": ("eq", False),
+    "$gt": ("gt", True),
+    "$gte": ("gte", True),
+    "$lt": ("lt", True),
+    "$lte": ("lte", True),
+    "$in": ("in", True),
+    "$nin": ("in", False),
+    "$contains": ("contains", True),
     "$like": ("like", True),
-}  # fmt: skip
+}
 _SIGNS: Mapping[str, str] = dict(
     zip(("==", "!=", ">", ">=", "<", "<=", "in", "not in", "contains", "like"), _OPERATORS, strict=True)
 )

@@ -35,14 +35,30 @@ from api.memory.transfers.memory_document import (
 MEMORY = "512MB"
 _BATCH = 20_000  # rows per read; each read scans the file from its beginning
 COLUMNS = {
-    "unit_id": "VARCHAR", "sequence": "BIGINT", "group_id": "VARCHAR", "rank": "INTEGER", "level": "INTEGER",
-    "content": "VARCHAR", "source": "VARCHAR", "creation_time": "TIMESTAMP WITH TIME ZONE",
-    "end_time": "TIMESTAMP WITH TIME ZONE", "metadata": "JSON", "parent_id": "VARCHAR", "visit_count": "INTEGER",
-    "last_visit": "BIGINT", "never_delete": "BOOLEAN", "trust": "VARCHAR", "is_extract": "BOOLEAN",
-    "is_stale": "BOOLEAN", "tells_from": "BIGINT", "valid_from": "TIMESTAMP WITH TIME ZONE",
-    "valid_to": "TIMESTAMP WITH TIME ZONE", "superseded_by": "VARCHAR", "duplicate_of": "VARCHAR",
+    "unit_id": "VARCHAR",
+    "sequence": "BIGINT",
+    "group_id": "VARCHAR",
+    "rank": "INTEGER",
+    "level": "INTEGER",
+    "content": "VARCHAR",
+    "source": "VARCHAR",
+    "creation_time": "TIMESTAMP WITH TIME ZONE",
+    "end_time": "TIMESTAMP WITH TIME ZONE",
+    "metadata": "JSON",
+    "parent_id": "VARCHAR",
+    "visit_count": "INTEGER",
+    "last_visit": "BIGINT",
+    "never_delete": "BOOLEAN",
+    "trust": "VARCHAR",
+    "is_extract": "BOOLEAN",
+    "is_stale": "BOOLEAN",
+    "tells_from": "BIGINT",
+    "valid_from": "TIMESTAMP WITH TIME ZONE",
+    "valid_to": "TIMESTAMP WITH TIME ZONE",
+    "superseded_by": "VARCHAR",
+    "duplicate_of": "VARCHAR",
     "vector": "FLOAT[]",
-}  # fmt: skip
+}
 _PLAIN = {name: kind for name, kind in COLUMNS.items() if name != "vector"}
 _INSERT = f"""INSERT INTO units BY NAME
     SELECT unnest(from_json_strict($rows::JSON, '{msgspec.json.encode([COLUMNS]).decode()}'), max_depth := 2)"""
