@@ -46,7 +46,7 @@ class Reloader:
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
-        """Watch while the context lasts; changes after its start are handled once `started` is called."""
+        """Watch while the context lasts; changes after its start are handled once `note_start` is called."""
         self._started = asyncio.Event()
         watches, stop = asyncio.Event(), asyncio.Event()
         task = asyncio.create_task(self._watch(watches, stop))

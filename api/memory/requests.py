@@ -76,7 +76,7 @@ class NewUnit(Struct, frozen=True, kw_only=True):
 
 
 _FIELDS = frozenset(NewUnit.__struct_fields__)
-_CHECKED_LATER = frozenset({"metadata", "trust", "vector"})  # `checked` names what is wrong with them
+_CHECKED_LATER = frozenset({"metadata", "trust", "vector"})  # `check` names what is wrong with them
 
 
 def new_unit(value: "NewUnit | Mapping[str, Any] | str") -> NewUnit:

@@ -18,6 +18,7 @@ from runtime.answers.reply_values import (
     parse_answer,
     read_further,
     read_records,
+    texts_in,
 )
 from runtime.state.events import Exited
 from runtime.state.ports import ModelReply, Purpose
@@ -330,9 +331,9 @@ def _complaint(
         return run.text(written, {**run.progress.values, **given})
     if not refused and (len(missing) > 1 or len(_missing(run, action)) < len(expected)):
         return run.phrase("missing", tuple(map(label_of, missing)))
-    texts = tuple(choice.text for choice in choices_of(first))
-    wanted = "choice" if texts and first.kind == "number" else first.kind or "text"
-    return run.phrase(refused[first.get].phrase if first.get in refused else wanted, texts)
+    wanted = "choice" if first.choices and first.kind == "number" else first.kind or "text"
+    phrase = refused[first.get].phrase if first.get in refused else wanted
+    return run.phrase(phrase, texts_in(phrase, first))
 
 
 def _finish(

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date
+from typing import cast
 
 import msgspec
 from msgspec import Struct
@@ -17,11 +18,13 @@ from runtime.answers.reply_values import (
     labelled_parts,
     parse_answer,
     read_outputs,
+    texts_in,
 )
 from runtime.turn.context import TurnContext
 from scripts.expressions.values import Value, ValueRefused, coerce, is_given
 from scripts.model.script import FormField, Locale, as_output, kind_of
 from scripts.model.variables import Output, constant
+from scripts.translations.localisation import Phrase
 
 _ROWS = re.compile(r"[\n;；]")
 _CELLS = re.compile(r"[,，、|\t]")
@@ -95,8 +98,8 @@ def words_for(run: TurnContext, field: FormField, name: str) -> str:
     kind = kind_of(field)
     if name in {"list", "record"} and kind in {"table", "multichoice"}:
         name = kind
-    texts = tuple(choice.text for choice in choices_of(field))
-    return run.phrase(name, texts)  # type: ignore[arg-type]  # types are names of phrases
+    phrase = cast(Phrase, name)  # types are names of phrases
+    return run.phrase(phrase, texts_in(phrase, field))
 
 
 def _several(field: FormField, value: Value) -> list[Value]:

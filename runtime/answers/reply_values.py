@@ -1,5 +1,5 @@
-"""The values of outputs in a reply: the parsers find them, by type or by the labelled parts of the reply, and `checked`
-tests a value against its output. Used with and without a language model.
+"""The values of outputs in a reply: the parsers find them, by type or by the labelled parts of the reply, and
+`check_value` tests a value against its output. Used with and without a language model.
 """
 
 import re
@@ -32,11 +32,12 @@ from scripts.expressions.values import (
     compare,
     is_given,
     number_in,
+    text_of,
     to_value,
 )
 from scripts.model.base import Expression, Template
 from scripts.model.script import FormField, Locale
-from scripts.model.variables import Output
+from scripts.model.variables import Output, constant
 from scripts.translations.localisation import Phrase
 
 CERTAIN_TYPES = frozenset({"number", "boolean", "date", "time", "datetime", "timezone", "choice"})
@@ -335,13 +336,25 @@ def check_value(output: Output, value: object, values: Mapping[str, Value], hold
             plain = coerce(plain, declared, output.choices)
     except ValueRefused as refused:
         return AnswerRefused(str(refused), "choice" if output.choices else declared or "invalid")
-    reason = _mismatch(output, plain) or _limits(output, plain)
-    if reason:
+    if reason := _mismatch(output, plain):
         return AnswerRefused(reason, "invalid", value=plain)
+    if reason := _limits(output, plain):
+        is_size = output.limited_type == "number" and isinstance(plain, str | list | dict)
+        return AnswerRefused(reason, "invalid" if is_size else "range", value=plain)
     for each in output.validate:
         if not holds(each.unless, {**values, output.get: plain}):
             return AnswerRefused(f"`{each.unless.source}` does not hold", "invalid", each.say, plain)
     return plain
+
+
+def texts_in(phrase: Phrase, wanted: Output | FormField) -> tuple[str, ...]:
+    """Return what a default text about a value lists: the range that it is outside of, else the choices."""
+    if phrase != "range":
+        return tuple(choice.text for choice in choices_of(wanted))
+    low, high = constant(wanted.min), constant(wanted.max)
+    if low is None or high is None:
+        return (f"≥ {text_of(low)}" if high is None else f"≤ {text_of(high)}",)
+    return (f"{text_of(low)} – {text_of(high)}",)
 
 
 def _mismatch(output: Output, value: Value) -> str:

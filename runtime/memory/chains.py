@@ -2,7 +2,7 @@
 
 A chain never leaves its group, and no unit is in two chains. Neighbours have their own budget: they are added after
 the hits are ranked, the best chain's first, and never replace a hit (`recall_context` of MemForest).
-`recalled_of` returns them as a session receives them.
+`recall_of` returns them as a session receives them.
 """
 
 from bisect import bisect_left

@@ -1,6 +1,6 @@
 """Migration of a session to another version of its script, by ids: unchanged, renamed and removed places.
 
-`plan` is pure and returns the result of a migration; the engine applies it as a turn (`Moved`).
+`plan` is pure and returns the result of a migration; the engine applies it as a turn (`MigrationInput`).
 """
 
 from collections.abc import Iterator, Mapping

@@ -68,7 +68,7 @@ class TurnRecalls(Struct):
         return answer
 
     async def search(self, question: RecallQuestion) -> None:
-        """Make a search if it was not made before; `known` has its result or failure then. Raises RecallsExceeded."""
+        """Make a search if it was not made before, for `take_result`. Raises RecallsExceeded."""
         key = _key(question)
         if self.memory is None or key in self.answers:
             return

@@ -18,7 +18,7 @@ from scripts.expressions.time_values import (
     zone_of,
 )
 
-# Only one level is typed: the decoder has no recursive aliases, and `bounded` checks deeper levels.
+# Only one level is typed: the decoder has no recursive aliases, and `to_value` checks deeper levels.
 Value: TypeAlias = str | int | float | bool | list[Any] | dict[str, Any] | None
 DeclaredType: TypeAlias = Literal[
     "text", "number", "boolean", "date", "time", "datetime", "timezone", "choice", "list", "record"

@@ -56,7 +56,7 @@ class Memo(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
 
 
 class ContextSettings(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The name of a strategy and its options; `checked` verifies that the strategy has these options.
+    """The name of a strategy and its options; `check_settings` verifies that the strategy has these options.
 
     `strategy` is `buffer`, `window`, `token_buffer`, `summary`, `summary_buffer`, `lite` or `memo`, or the name of one
     that an installed package provides, which has its own `options`.

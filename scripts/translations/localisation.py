@@ -34,9 +34,9 @@ from scripts.model.script import (
 from scripts.model.variables import Declaration, Output, Records, Validation, by_name
 
 Phrase: TypeAlias = Literal[
-    "invalid", "text", "number", "boolean", "yes", "no", "date", "time", "datetime", "timezone", "choice", "list",
-    "record", "noted", "needed", "cancelled", "corrected", "which", "handed_over", "required", "missing", "unread",
-    "multichoice", "table", "busy", "asleep",
+    "invalid", "range", "text", "number", "boolean", "yes", "no", "date", "time", "datetime", "timezone", "choice",
+    "list", "record", "noted", "needed", "cancelled", "corrected", "which", "handed_over", "required", "missing",
+    "unread", "multichoice", "table", "busy", "asleep",
 ]  # fmt: skip
 """The runtime's default texts: for invalid answers, by expected type, and for other situations."""
 

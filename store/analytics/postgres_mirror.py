@@ -146,7 +146,7 @@ class PostgresMirror:
         self._database: Database | None = None
 
     async def read(self, work: Callable[[DuckDBConnection], T], tables: Sequence[str] = ()) -> T:
-        """Run a function in a thread, with a connection as of `opened`. Raises StoreUnavailable."""
+        """Run a function in a thread, with a connection as of `open`. Raises StoreUnavailable."""
 
         def read() -> T:
             with self.open(tables) as connection:

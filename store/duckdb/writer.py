@@ -200,7 +200,7 @@ class Writer(WritingThread[_Job]):
     def _wait_until_over(self, pause: _Pause) -> None:
         """Wait until the pause is over, then open a new cursor, because the file may have been replaced.
 
-        There is no time limit: `paused` always ends the pause.
+        There is no time limit: `pause` always ends the pause.
         """
         self._connection.cursor.close()
         answer([(pause.done, None)])

@@ -60,9 +60,13 @@ def between_words(code: str) -> tuple[str, ...]:
 
 
 def phrase(locale: Locale, name: Phrase, choices: tuple[str, ...] = (), *, own: Mapping[str, str]) -> str:
-    """Return a default text in a language, `own` ones first; `choices` fills the list of choices."""
+    """Return a default text in a language, `own` ones first; `choices` fills the list of choices.
+
+    A script's own text for invalid answers is also that for values outside their range.
+    """
     separator = "、" if language(locale) in {"zh", "ja"} else ", "
-    sentence = own.get(name) or language_of(locale).phrases[name]
+    written = own.get(name) or (own.get("invalid") if name == "range" else None)
+    sentence = written or language_of(locale).phrases[name]
     return sentence.replace("{choices}", separator.join(choices))
 
 

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from runtime.answers.languages import phrase
 from runtime.state.events import Jumped, VariableChanged, Warned
 from runtime.state.state import Wait
 from tests.support.runtime_session import StartSession
@@ -299,6 +300,28 @@ async def test_a_pattern_that_never_ends_refuses_the_value_in_time(drive: StartS
     assert session.said == ["Sorry, that does not fit. Could you answer again?"]
 
 
+@pytest.mark.parametrize(
+    ("output", "reply", "said"),
+    [
+        ("type: number, min: 0, max: 10", "12", "Sorry, I need a value in this range: 0 – 10."),
+        ("type: number, min: 1.5", "1", "Sorry, I need a value in this range: ≥ 1.5."),
+        ("type: time, min: '9:00', max: '17:00'", "8 pm", "Sorry, I need a value in this range: 9:00 – 17:00."),
+        ("type: text, max: 3", "hello", "Sorry, that does not fit. Could you answer again?"),
+        ("type: number, max: 4, invalid: Up to four!", "5", "Up to four!"),
+    ],
+)
+async def test_a_value_outside_its_range_is_answered_with_it(
+    drive: StartSession, output: str, reply: str, said: str
+) -> None:
+    session = await drive(f"- {{ask: 'How much?', output: [{{get: x, {output}}}]}}")
+    assert (await session.reply(reply)).said == [said]
+
+
+def test_own_words_for_invalid_answers_are_for_ranges_too() -> None:
+    assert phrase("en", "range", ("≤ 9",), own={"invalid": "Pardon?"}) == "Pardon?"
+    assert phrase("en", "range", ("≤ 9",), own={"invalid": "Pardon?", "range": "Up to {choices}!"}) == "Up to ≤ 9!"
+
+
 async def test_an_answer_takes_the_type_its_variable_is_declared_with(drive: StartSession) -> None:
     session = await drive("""
         script: declared
@@ -312,7 +335,7 @@ async def test_an_answer_takes_the_type_its_variable_is_declared_with(drive: Sta
             - {ask: "How are you?", output: [{get: mood}]}
             - say: done
     """)
-    assert (await session.reply("300")).said == ["Sorry, that does not fit. Could you answer again?"]
+    assert (await session.reply("300")).said == ["Sorry, I need a value in this range: ≤ 120."]
     await session.reply("I'm 30")
     assert [choice.key for choice in session.state.wait.choices] == ["low", "ok"]
     await session.reply("OK")

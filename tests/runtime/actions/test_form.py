@@ -99,8 +99,8 @@ async def test_a_filled_form_writes_its_fields_and_what_is_computed(drive: Start
 
 async def test_wrong_fields_are_reported_and_right_ones_retained(drive: StartSession) -> None:
     session = await fill(await drive(script(TWO, "{{ name }}, {{ age }}")), name="Ana", age=300)
-    assert errors(session) == {"age": "Sorry, that does not fit. Could you answer again?"}
-    assert session.said == ["age: Sorry, that does not fit. Could you answer again?"]
+    assert errors(session) == {"age": "Sorry, I need a value in this range: 0 – 120."}
+    assert session.said == ["age: Sorry, I need a value in this range: 0 – 120."]
     assert drawn(session)["name"].value == "Ana"
     assert (session.state.progress.round, session.values) == (1, {})
     assert (await fill(session, age=30)).said == ["Ana, 30", "Bye?"]
