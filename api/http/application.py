@@ -266,10 +266,12 @@ async def _check(request: Request[Any, Any, Any]) -> None:
 
 def _require_sent_once(headers: Iterable[tuple[bytes, bytes]]) -> None:
     """Refuse a second value of a header on which a change depends, because only one of them would be used."""
-    names = [name for name, _ in headers if name in _SENT_ONCE]
-    for name in names if len(names) > 1 else ():
-        if names.count(name) > 1:
-            raise invalid_field(_SENT_ONCE[name], SENT_TWICE)
+    seen = set[bytes]()
+    for name, _ in headers:
+        if name in _SENT_ONCE:
+            if name in seen:
+                raise invalid_field(_SENT_ONCE[name], SENT_TWICE)
+            seen.add(name)
 
 
 def _has_body(handler: HTTPRouteHandler) -> bool:

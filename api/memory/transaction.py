@@ -65,9 +65,8 @@ class MemoryTransaction:
     def set_capacity(self, group_id: str, capacity: int | None, context_length: int | None = None) -> None:
         """Set the capacity of a group's short-term memory (None: it has none), and optionally of its context."""
         known = self.short_term(group_id)
-        self._set_short_term(
-            group_id, known.with_capacity(Capacity(context_length or known.room.context_length, capacity))
-        )
+        room = Capacity(context_length or known.room.context_length, capacity)
+        self._set_short_term(group_id, known.with_capacity(room))
 
     def recall(self, group_id: str, sequences: Sequence[int]) -> None:
         """Add recalled units to a group's short-term memory."""

@@ -18,7 +18,7 @@ from runtime.answers.reply_values import (
     parse_answer,
     read_further,
     read_records,
-    texts_in,
+    texts_for,
 )
 from runtime.state.events import Exited
 from runtime.state.ports import ModelReply, Purpose
@@ -333,7 +333,7 @@ def _complaint(
         return run.phrase("missing", tuple(map(label_of, missing)))
     wanted = "choice" if first.choices and first.kind == "number" else first.kind or "text"
     phrase = refused[first.get].phrase if first.get in refused else wanted
-    return run.phrase(phrase, texts_in(phrase, first))
+    return run.phrase(phrase, texts_for(phrase, first))
 
 
 def _finish(

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import cast
 
 import msgspec
 from msgspec import Struct
@@ -18,7 +17,7 @@ from runtime.answers.reply_values import (
     labelled_parts,
     parse_answer,
     read_outputs,
-    texts_in,
+    texts_for,
 )
 from runtime.turn.context import TurnContext
 from scripts.expressions.values import Value, ValueRefused, coerce, is_given
@@ -91,15 +90,14 @@ def as_named_output(run: TurnContext, field: FormField) -> Output | None:
     return msgspec.structs.replace(as_output(field), define=label_of(run, field))
 
 
-def words_for(run: TurnContext, field: FormField, name: str) -> str:
+def words_for(run: TurnContext, field: FormField, phrase: Phrase) -> str:
     """Return the text for an invalid value: the field's own, or the runtime's."""
     if field.invalid is not None:
         return run.text(field.invalid)
     kind = kind_of(field)
-    if name in {"list", "record"} and kind in {"table", "multichoice"}:
-        name = kind
-    phrase = cast(Phrase, name)  # types are names of phrases
-    return run.phrase(phrase, texts_in(phrase, field))
+    if phrase in {"list", "record"} and (kind == "table" or kind == "multichoice"):
+        phrase = kind
+    return run.phrase(phrase, texts_for(phrase, field))
 
 
 def _several(field: FormField, value: Value) -> list[Value]:

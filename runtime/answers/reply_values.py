@@ -347,7 +347,7 @@ def check_value(output: Output, value: object, values: Mapping[str, Value], hold
     return plain
 
 
-def texts_in(phrase: Phrase, wanted: Output | FormField) -> tuple[str, ...]:
+def texts_for(phrase: Phrase, wanted: Output | FormField) -> tuple[str, ...]:
     """Return what a default text about a value lists: the range that it is outside of, else the choices."""
     if phrase != "range":
         return tuple(choice.text for choice in choices_of(wanted))

@@ -117,8 +117,10 @@ def recent(
 
 def without_orphan(messages: Sequence[Message], begin: int) -> int:
     """Return the first index from `begin` on that is no tool result, or else the index of the tool's call."""
-    places = (place for place in range(begin, len(messages)) if messages[place].role != "tool")
-    return next(places, group_start(messages, begin))
+    for place in range(begin, len(messages)):
+        if messages[place].role != "tool":
+            return place
+    return group_start(messages, begin)
 
 
 def _starts(messages: Sequence[Message], opener: Opener, begin: int) -> list[int]:

@@ -20,7 +20,7 @@ from runtime.actions.outcomes import DONE, Outcome, Waits, outcome_after
 from runtime.actions.outputs import with_declared_type, with_limits
 from runtime.answers.languages import ENGLISH, LANGUAGES, also_english, language_of
 from runtime.answers.languages.spelling import strip_accents
-from runtime.answers.reply_values import AnswerRefused, check_value, read_labelled, texts_in
+from runtime.answers.reply_values import AnswerRefused, check_value, read_labelled, texts_for
 from runtime.state.events import Repaired
 from runtime.state.program import PlaceLost
 from runtime.state.state import Cell, Wait
@@ -321,5 +321,5 @@ def _refusal(run: TurnContext, named: NamedAnswer) -> str:
 def _complaint(run: TurnContext, output: Output, refused: AnswerRefused) -> str:
     written = refused.say or output.invalid
     if written is None:
-        return run.phrase(refused.phrase, texts_in(refused.phrase, output))
+        return run.phrase(refused.phrase, texts_for(refused.phrase, output))
     return run.text(written, {output.get: refused.value} if is_given(refused.value) else {})

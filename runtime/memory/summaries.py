@@ -181,11 +181,11 @@ async def _summarise(tree: Tree, level: int, group: _Group, before: str, options
     """Summarise the new items of a group; None if there are none."""
     node = tree.find(group.node_id)
     current = None if node is None or node.is_stale else node
-
-    def is_new(member: str) -> bool:
-        return current is None or tree[member].parent_id != group.node_id or not tree.is_summarised(member)
-
-    new_members = list(filter(is_new, group.members))
+    new_members = [
+        member
+        for member in group.members
+        if current is None or tree[member].parent_id != group.node_id or not tree.is_summarised(member)
+    ]
     if not new_members:
         return None
     written = Summary(current.content if current is not None else "")
@@ -223,5 +223,11 @@ def _pieces(tree: Tree, new_members: Sequence[str], level: int, limits: GroupLim
 
 def _in_place_of(node: MemoryUnit, summary: MemoryUnit) -> MemoryUnit:
     """Return the new summary with the old one's metadata, parent and visits."""
-    retained = ("metadata", "parent_id", "visit_count", "last_visit", "never_delete")
-    return replace(summary, **{name: getattr(node, name) for name in retained})
+    return replace(
+        summary,
+        metadata=node.metadata,
+        parent_id=node.parent_id,
+        visit_count=node.visit_count,
+        last_visit=node.last_visit,
+        never_delete=node.never_delete,
+    )

@@ -205,10 +205,12 @@ def replies_layout(replies: Replies) -> Record:
 
 
 def _layout(rounds: Sequence[Written] | Sequence[Sequence[Written]]) -> Layout:
-    return Items(tuple(Item(_reply(each)) for each in rounds), flow=False)
+    items = [
+        _reply(each) if isinstance(each, str | ScriptedReply) else Items(tuple(Item(_reply(one)) for one in each))
+        for each in rounds
+    ]
+    return Items(tuple(Item(each) for each in items), flow=False)
 
 
-def _reply(written: Written | Sequence[Written]) -> Layout:
-    if isinstance(written, str | ScriptedReply):
-        return written if isinstance(written, str) else plain(json.decode(json.encode(written)))
-    return Items(tuple(Item(_reply(each)) for each in written))
+def _reply(written: Written) -> Layout:
+    return written if isinstance(written, str) else plain(json.decode(json.encode(written)))

@@ -92,8 +92,12 @@ class AbstractState:
 
     def same(self, other: "AbstractState") -> bool:
         """Return whether two states are equal; doubts are only texts and are not compared."""
-        compared = ("masks", "facts", "constants", "reasons")
-        return all(getattr(self, name) == getattr(other, name) for name in compared)
+        return (
+            self.masks == other.masks
+            and self.facts == other.facts
+            and self.constants == other.constants
+            and self.reasons == other.reasons
+        )
 
     def drop(self, level: Level) -> None:
         """Remove the cells of a scope that ends."""

@@ -49,9 +49,11 @@ class ControlFlowGraph:
     def __init__(self, script: Script) -> None:
         self.script = script
         self.ids = topic_ids(script)
-        self._places: dict[Spot, Node] = {}
-        for p, phase in enumerate(script.phases):
-            self._places |= {(phase.id, topic.id): Node(p, t, 1) for t, topic in enumerate(phase.topics)}
+        self._places = {
+            (phase.id, topic.id): Node(p, t, 1)
+            for p, phase in enumerate(script.phases)
+            for t, topic in enumerate(phase.topics)
+        }
         self._skills = {skill.id: Node(_SKILLS, number, 1) for number, skill in enumerate(script.skills)}
         self._sights: dict[Node, Sight] = {}
         self._actions: dict[Node, tuple[Action, ...]] = {}

@@ -138,7 +138,7 @@ class CompiledSource:
             raise
         except RecursionError as error:
             raise ExpressionFailed("nested too deeply") from error
-        except _OPERAND_ERRORS as error:
+        except _EVALUATION_ERRORS as error:
             raise ExpressionFailed(f"{_reason(error)}{self._describe_values(scope)}") from error
         failures = tuple(f"{failure}{self._describe_values(scope)}" for failure in meter.failures)
         return Evaluation(value, tuple(meter.unset), tuple(meter.mismatches), failures, tuple(spans))
@@ -180,7 +180,15 @@ def _too_long(chars_max: int) -> ExpressionFailed:
 
 
 # raised by Jinja and Python for invalid operands; `truncate` asserts its lengths
-_OPERAND_ERRORS = (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, AssertionError)
+_EVALUATION_ERRORS = (
+    TemplateError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    LookupError,
+    AttributeError,
+    AssertionError,
+)
 
 
 def _reason(error: Exception) -> str:

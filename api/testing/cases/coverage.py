@@ -251,19 +251,7 @@ class _Tracker:
             case events.Message(role="user"):
                 self._note_choice(body)
             case events.ActionEntered():
-                if self._interrupt in self._program.answering:
-                    phase, topic = self._home
-                    yield from (Item("phase", phase), Item("topic", f"{phase}/{topic}"))
-                    yield Item("condition", f"{phase}/{topic}", HELD)
-                yield from self._way(body.action_id, left=False)
-                yield Item("action", self._name(body.action_id))
-                yield Item("condition", self._name(body.action_id), HELD)
-                failed = self._failed_before.get((*self._home, body.action_id))
-                if failed is not None:
-                    yield Item("branch", self._name(failed), ON_FAIL)
-                self._has_waited = False
-                action = self._program.action(*self._home, body.action_id)
-                self._fork = action if isinstance(action, If | Experiment) else None
+                yield from self._enter(body)
             case events.Waiting():
                 self._has_waited = True
             case events.Exposed():
@@ -288,6 +276,22 @@ class _Tracker:
                     yield Item("branch", self._name(body.action_id), self._chosen[1])
             case events.Detected():
                 yield Item("branch", _node_name((DETECTORS, body.detector)), ACTED)
+
+    def _enter(self, body: events.ActionEntered) -> Iterator[Item]:
+        """Yield what an action reaches when it begins: also its topic if that answers in a wait, without an event."""
+        if self._interrupt in self._program.answering:
+            phase, topic = self._home
+            yield from (Item("phase", phase), Item("topic", f"{phase}/{topic}"))
+            yield Item("condition", f"{phase}/{topic}", HELD)
+        yield from self._way(body.action_id, left=False)
+        yield Item("action", self._name(body.action_id))
+        yield Item("condition", self._name(body.action_id), HELD)
+        failed = self._failed_before.get((*self._home, body.action_id))
+        if failed is not None:
+            yield Item("branch", self._name(failed), ON_FAIL)
+        self._has_waited = False
+        action = self._program.action(*self._home, body.action_id)
+        self._fork = action if isinstance(action, If | Experiment) else None
 
     def _failing(self, body: events.ActionLeft) -> Item | None:
         """Return the branch of a question that used up its rounds, if its `on_fail` leaves the topic."""

@@ -52,8 +52,9 @@ def _mappings(tree: Tree | None) -> list[Mapping]:
 def read(tree: Mapping, reader: Reader, outside: Names) -> IncludeFile:
     """Read the content of an include file; the reader collects the problems. `outside` are variables of other files."""
     draft = _read(tree, StageReader(Reader(Problems(reader.problems.file), lenient=True), outside))
-    parts = {key: getattr(draft, key) for key in ("skills", "interrupts", "globals", "forms")}
-    script = Script(id="", phases=(), **parts)
+    script = Script(
+        id="", phases=(), skills=draft.skills, interrupts=draft.interrupts, globals=draft.globals, forms=draft.forms
+    )
     return _read(tree, StageReader(reader, names_of(script).with_others(outside)))
 
 
