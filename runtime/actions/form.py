@@ -305,10 +305,10 @@ def _missing_reason(run: TurnContext, expression: Expression) -> str:
 def _end_rounds(run: TurnContext, action: Form, fields: tuple[FormField, ...]) -> Outcome:
     """End a form whose rounds are used up: write the valid values and follow the policy."""
     for field in fields:
-        defaulted = action.on_fail.then.policy == "default" and field.default is not None
         if field.required and not form_answers.is_filled(run.progress.values.get(field.name, field.name)):
             del run.progress.values[field.name]  # cleared, though it is required
-        if field.name in run.progress.errors and not form_answers.is_filled(_value_shown(run, field)) and not defaulted:
+        shown = _value_shown(run, field)
+        if field.name in run.progress.errors and field.default is None and not form_answers.is_filled(shown):
             run.warn_missing(field.name, "no valid answer within the rounds")
     _finish(run, action, fields)
     return after_failure(run, action)

@@ -11,12 +11,14 @@ from runtime.answers.choices import match_choice
 from runtime.answers.lists import parse_list
 from runtime.answers.numbers import has_decimal_comma
 from runtime.answers.reply_values import (
+    CERTAIN_TYPES,
     AnswerRefused,
+    before_comma,
     check_value,
     choices_of,
-    labelled_parts,
     parse_answer,
     read_outputs,
+    split_labelled,
     texts_for,
 )
 from runtime.turn.context import TurnContext
@@ -139,27 +141,33 @@ def label_of(run: TurnContext, field: FormField) -> str:
 def read_fields(
     run: TurnContext, fields: Sequence[FormField], reply: str, wanted: Sequence[FormField]
 ) -> dict[str, Value]:
-    """Return the field values in a plain text: from parts that name a field by label, name or meaning;
-    if it names none, for the wanted fields, as for a question with these outputs.
+    """Return the field values in a plain text: from parts that name a field by label, name or meaning; from the rest,
+    or all of a text that names none, for the wanted fields, as for a question with these outputs.
     """
     today, locale = run.today(), run.state.locale
     labels = {field.name: (label_of(run, field), field.name, field.define) for field in fields}
-    parts = labelled_parts(reply, [label for each in labels.values() for label in each], locale)
-    found: dict[str, Value] = {}
-    for field in fields:
-        part = next((parts[label] for label in labels[field.name] if label in parts), None)
-        if part is not None:
-            found[field.name] = _read(field, part, today, locale)
+    texts = {label for field in fields if kind_of(field) not in CERTAIN_TYPES for label in labels[field.name]}
+    parts, rest = split_labelled(reply, [label for each in labels.values() for label in each], locale, texts)
     if not parts and len(wanted) == 1:
-        found[wanted[0].name] = _read(wanted[0], reply, today, locale)
-    elif not parts:
-        outputs = tuple(as_output(field) for field in wanted if kind_of(field) not in {"table", "multichoice"})
-        found |= read_outputs(outputs, reply, today, locale).values
+        found = {wanted[0].name: _read(wanted[0], (reply,), today, locale)}
+    else:
+        kinds = CERTAIN_TYPES - {"boolean"} if parts else CERTAIN_TYPES | {"text", "file"}  # "no, my name: Ana"
+        outputs = tuple(as_output(field) for field in wanted if kind_of(field) in kinds)
+        found = dict(read_outputs(outputs, rest, today, locale).values)
+    named = {field.name: parts[label] for field in fields for label in reversed(labels[field.name]) if label in parts}
+    has_unnamed = not found.keys() <= named.keys()
+    for field in fields:
+        if field.name in named:
+            part = named[field.name]
+            found[field.name] = _read(field, (part, before_comma(part)) if has_unnamed else (part,), today, locale)
     return {name: value for name, value in found.items() if is_given(value)}
 
 
-def _read(field: FormField, text: str, today: date, locale: Locale) -> Value:
-    """Return a text's value for a field; a text without one is returned as is, to be refused with the field's text."""
+def _read(field: FormField, texts: tuple[str, ...], today: date, locale: Locale) -> Value:
+    """Return the value for a field in the first text that has one; without one, the first text, which the field refuses
+    with its own text.
+    """
+    text = texts[0]
     match kind_of(field):
         case "table":
             return _read_rows(field, text, today, locale)
@@ -168,8 +176,8 @@ def _read(field: FormField, text: str, today: date, locale: Locale) -> Value:
             return text if items is None else [match_choice(item, choices_of(field), locale) or item for item in items]
         case _:
             unlabelled = msgspec.structs.replace(as_output(field), define="")
-            found = read_outputs((unlabelled,), text, today, locale).values.get(unlabelled.get)
-            return found if is_given(found) else text.strip()
+            found = [read_outputs((unlabelled,), each, today, locale).values.get(unlabelled.get) for each in texts]
+            return next(filter(is_given, found), text.strip())
 
 
 def _read_rows(field: FormField, text: str, today: date, locale: Locale) -> Value:

@@ -106,6 +106,8 @@ _NOT_ONE = re.compile(r"一(?:天到晚|年到头|年四季|口气|个劲|部分
 _NOT_EVEN_ONE = re.compile(
     rf"(?<![0-9零一二两三四五六七八九十百千每第周月年日天有])一[{_COUNTED.replace('点', '')}](?:都|也)[没不]"
 )
+# 二十来个 is about 20, as 大概二十个; 二十年来 counts years
+_ABOUT = re.compile(rf"(?<=[十百千万0])来(?=[{_COUNTED}人])")
 _IDIOMS = re.compile(
     r"(?<![零一二两三四五六七八九十百千万亿0-9])(?:万一|千万(?![元块])|万分|十足|十分(?=[^\W\d_]))"
     r"|三心二意|乱七八糟|七上八下|不三不四|百分之(?!百)|四川|三亚"
@@ -174,7 +176,7 @@ def _as_integer(number: int | float) -> int | float | None:
 def _words_to_digits(text: str, *, english: bool) -> str:
     """Return English number words as digits; ``零下`` and ``百分之`` resolved, and false number words removed."""
     text = text.replace("百分百", "100").replace("百分之百", "100").replace("零下", "负")
-    text = _NOT_EVEN_ONE.sub("0", text)
+    text = _ABOUT.sub("", _NOT_EVEN_ONE.sub("0", text))
     text = re.sub(r"(?<=[\u4e00-\u9fff])[ \t]+(?=[\u4e00-\u9fff])", "", _IDIOMS.sub("~", text))
     text = text.encode("utf-8", "replace").decode("utf-8")
     return _english_in_digits(text) if english else _readable(text)

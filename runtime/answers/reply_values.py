@@ -73,34 +73,29 @@ def read_outputs(
     several gets the value of its labelled part, the only match of its pattern, or, if no other output has its type, the
     value of that type in the whole reply, without the values that name another output, also one of `others`.
     """
-    parts = labelled_parts(reply, [label for output in (*outputs, *others) for label in _labels(output)], locale)
-    rest = _without_labelled((*outputs, *others), reply, parts)
+    parts, rest = split_labelled(reply, [label for output in (*outputs, *others) for label in _labels(output)], locale)
     values: dict[str, Value] = {}
     reasons: dict[str, str] = {}
     for output in outputs:
-        part = next((parts[label] for label in _labels(output) if label in parts), None)
-        whole = len(outputs) == 1 or _stands_alone(output, outputs, reply, locale)
+        part = _part_of(output, parts)
+        whole = len(outputs) == 1 or _stands_alone(output, outputs, rest, locale)
         text = rest if output.kind in CERTAIN_TYPES else reply
         value = _read(output, part if part is not None else text if whole else None, reply, today, locale)
         if is_given(value):
             values[output.get] = value
         else:
             reasons[output.get] = _reason(output, part, whole)
+    if any(output.get in values and _part_of(output, parts) is None for output in outputs):
+        for output in [each for each in outputs if each.get in reasons]:
+            part = before_comma(_part_of(output, parts) or "")  # what follows is the value of another output
+            if part and is_given(value := _read(output, part, reply, today, locale)):
+                values[output.get] = value
+                del reasons[output.get]
     return ParsedReply(values, reasons)
 
 
-_VALUE_END = re.compile(r"[;，；、]|,(?!\d)")
-
-
-def _without_labelled(outputs: tuple[Output, ...], reply: str, parts: Mapping[str, str]) -> str:
-    """Return a reply without its labelled values of types that are recognised within a reply: no number in
-    ``at: 5 pm``.
-    """
-    for output in outputs if parts else ():
-        for label in _labels(output):
-            if label in parts and output.kind in CERTAIN_TYPES:
-                reply = reply.replace(_VALUE_END.split(parts[label], maxsplit=1)[0], " ", 1)
-    return reply
+def _part_of(output: Output, parts: Mapping[str, str]) -> str | None:
+    return next((parts[label] for label in _labels(output) if label in parts), None)
 
 
 def read_further(
@@ -256,6 +251,7 @@ _SAYS = r"\s{0,3}(?:[:：=]|(?<=\s)(?:%s)\b|是|为)"
 # An unknown label also ends the value before it: "age: 25, height: 180" gives the age 25.
 _UNKNOWN = re.compile(r"[,，;；]\s{0,3}[^\W\d]\w{0,29}(?: [^\W\d]\w{0,19}){0,2}\s{0,3}[:：=](?!//)")
 _TRAILING = " \t,，;；。、.|/"
+_VALUE_END = re.compile(r"[;，；、]|,(?!\d)")
 
 
 def labelled_parts(text: str, labels: Sequence[str], locale: Locale = "en") -> dict[str, str]:
@@ -264,19 +260,44 @@ def labelled_parts(text: str, labels: Sequence[str], locale: Locale = "en") -> d
     A value ends at the next label, known or not, or at the end of its line. The words around a label are those of the
     locale's language (``mein Alter ist``), of English and of Chinese.
     """
+    return split_labelled(text, labels, locale)[0]
+
+
+def split_labelled(
+    text: str, labels: Sequence[str], locale: Locale, texts: Collection[str] = ()
+) -> tuple[dict[str, str], str]:
+    """Return the labelled parts of a reply and the rest, without labels and their values: no number in ``at: 5 pm``.
+
+    In the rest is also what follows a value after a comma, unless its label is one of `texts`.
+    """
     parts: dict[str, str] = {}
+    rest: list[str] = []
     label_at, known = _labels_at(tuple(labels), locale)
-    if not known:
-        return parts
-    for line in text[:CHARS_MAX].splitlines():
+    start = end = 0
+    for line in text[:CHARS_MAX].splitlines(keepends=True) if known else ():
         found = list(label_at.finditer(line))
         ends = [after.start() for _, after in pairwise(found)] + [len(line)] * bool(found)
-        for match, end in zip(found, ends, strict=True):
-            value = _value(line[match.end() : end])
+        for match, until in zip(found, ends, strict=True):
+            value = _value(line[match.end() : until])
             label = known.get(_fold(match["label"])) or known.get(strip_accents(_fold(match["label"])))
             if value and label is not None:
                 parts[label] = value
-    return parts
+                rest.append(text[end : start + match.start()])
+                taken = value if label in texts else before_comma(value)
+                end = start + line.index(value, match.end()) + len(taken)
+        start += len(line)
+    return parts, " ".join([*rest, text[end:]])
+
+
+def without_labels(text: str, labels: Sequence[str], locale: Locale) -> str:
+    """Return a text without known labels that a colon follows; ``my age is`` may be the user's own words."""
+    label_at, known = _labels_at(tuple(labels), locale)
+    return label_at.sub(lambda found: " " if found[0][-1] in ":：=" else found[0], text) if known else text
+
+
+def before_comma(part: str) -> str:
+    """Return a labelled part up to the first comma or semicolon that is not within a number."""
+    return _VALUE_END.split(part, maxsplit=1)[0]
 
 
 @lru_cache(maxsize=1_000)

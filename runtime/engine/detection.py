@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, structs
 
 from runtime.actions.outcomes import Finish
+from runtime.answers.reply_values import without_labels
 from runtime.engine.inline_actions import InlineActions, perform
 from runtime.state.deadlines import until
 from runtime.state.events import Detected, Message
@@ -126,7 +127,7 @@ async def _look(
     if not watching:
         return []
     messages = [
-        WindowMessage(each.role, _words_of(each))
+        WindowMessage(each.role, _words_of(run, each))
         for each in run.history()
         if each.number <= said.number and (each.role == "user" or each.role == "assistant")
     ]
@@ -145,10 +146,13 @@ async def _look(
     return [(each, what) for each, what in seen if what.always or each.id not in in_cooldown]
 
 
-def _words_of(message: Message) -> str:
-    """Return what a message says; of a filled form the values alone, because its labels are the script's words."""
-    values = message.metadata.get("form")
-    return "\n".join(_texts(values)) if message.role == "user" and isinstance(values, dict) else message.content
+def _words_of(run: TurnContext, message: Message) -> str:
+    """Return what a message says; of a filled form without the labels, because they are the script's words."""
+    if message.role != "user":
+        return message.content
+    if isinstance(values := message.metadata.get("form"), dict):
+        return "\n".join(_texts(values))
+    return without_labels(message.content, run.program.form_labels.get(message.action_id, ()), run.state.locale)
 
 
 def _texts(value: Value) -> Iterator[str]:

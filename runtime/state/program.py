@@ -11,7 +11,7 @@ from scripts.checks.control_flow import ControlFlowGraph
 from scripts.detectors.estimate import Vocabulary
 from scripts.detectors.judge import watches
 from scripts.expressions.time_values import zone_of
-from scripts.model.actions import HAND_OVER, Action, AiAsk, AiThink, Ask, Chat, Emit, Question, Sleep, arms, walk
+from scripts.model.actions import HAND_OVER, Action, AiAsk, AiThink, Ask, Chat, Emit, Form, Question, Sleep, arms, walk
 from scripts.model.script import (
     DETECTORS,
     INTERRUPTS,
@@ -157,6 +157,16 @@ class Program:
         functions = {name for each in reads_below(script) for name in _CALLS if f"{name}(" in each.source}
         self.counts_visits = "visits" in functions
         self.counts_minutes = "minutes_spent" in functions
+
+    @cached_property
+    def form_labels(self) -> Mapping[str, tuple[str, ...]]:
+        """Return what a typed reply may call the fields of a form, by the id of the action that shows it."""
+        found: dict[str, tuple[str, ...]] = {}
+        for each in self._actions.values():
+            for field in self.forms[each.sheet].fields if isinstance(each, Form) else ():
+                label = field.label.source if field.label is not None else ""
+                found[each.id] = (*found.get(each.id, ()), *filter(None, (label, field.define, field.name)))
+        return found
 
     def _sleeping_topics(self) -> list[tuple[tuple[str, str, str], Sleep]]:
         """Return the waits in which a topic answers messages."""

@@ -266,6 +266,26 @@ async def test_a_part_is_accepted_and_the_rest_asked_for_by_name(drive: StartSes
     assert (await session.reply("Ana")).values == {"name": "Ana", "age": 30}  # the only thing that is still asked for
 
 
+@pytest.mark.parametrize(
+    ("reply", "values"),
+    [
+        ("cups: 2, at 5 pm", {"cups": 2, "at": "17:00", "sure": True}),
+        ("at: 5 pm, 2 cups", {"cups": 2, "at": "17:00", "sure": True}),
+        ("no, my cups: 2", {"cups": 2, "at": "08:00", "sure": True}),
+        ("note: I woke at 5 am, cups: 2", {"note": "I woke at 5 am", "cups": 2, "at": "08:00", "sure": True}),
+    ],
+)
+async def test_a_part_without_a_name_is_read_as_well(drive: StartSession, reply, values) -> None:
+    fields = """
+    - {field: cups, type: number, required: true}
+    - {field: at, type: time, default: "08:00"}
+    - {field: sure, type: boolean, default: true}
+    - {field: note}
+    """
+    session = await (await drive(script(fields))).reply(reply)
+    assert session.values == values
+
+
 async def test_without_names_each_takes_what_only_its_type_can_mean(drive: StartSession) -> None:
     fields = "[{field: age, type: number}, {field: sure, type: boolean}, {field: name}]"
     session = await (await drive(script(fields))).reply("30")
@@ -335,6 +355,12 @@ async def test_a_required_field_that_stays_cleared_takes_its_default(drive: Star
     text = script("[{field: city, required: true, default: Paris}]", more="max_rounds: 1")
     session = await fill(await drive(text), city="")
     assert (session.values, session.warnings) == ({"city": "Paris"}, [])
+
+
+async def test_default_without_items_is_stored_with_every_policy(drive: StartSession) -> None:
+    text = script("[{field: pets, type: multichoice, choices: [dog], required: true, default: []}]")
+    session = await fill(await drive(text.replace("id: fill", "id: fill, max_rounds: 1, on_fail: skip")), pets=[])
+    assert (session.values, session.warnings) == ({"pets": []}, [])
 
 
 async def test_what_cannot_be_worked_out_stays_unset_with_a_warning(drive: StartSession) -> None:

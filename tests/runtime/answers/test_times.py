@@ -226,6 +226,9 @@ def test_a_reply_with_very_many_times_has_none(word: str, locale: str) -> None:
         ("at: 1,5", None, None),
         ("cups: 5", 5, None),
         ("5 cups, drink: tea", 5, None),
+        ("drink: 7up", None, None),
+        ("drink: 7up, 2 cups", 2, None),
+        ("7 cups, drink: 7up", 7, None),
     ],
 )
 def test_a_labelled_value_is_no_value_of_another_type(reply: str, cups: float | None, at: str | None) -> None:
@@ -233,3 +236,17 @@ def test_a_labelled_value_is_no_value_of_another_type(reply: str, cups: float | 
     found = read_outputs(outputs, reply, TODAY, "en").values
     assert (found.get("cups"), found.get("at")) == (cups, at)
     assert read_further(outputs, ["drink", "at"], reply, TODAY, "en").values.get("cups") == cups
+
+
+@pytest.mark.parametrize(
+    ("reply", "values"),
+    [
+        ("cups: 2, at 5 pm", {"cups": 2, "at": "17:00"}),
+        ("cups: 2; 5 pm", {"cups": 2, "at": "17:00"}),
+        ("cups: 2, no, 3", {}),
+        ("cups: 2 or 3, at 5 pm", {"at": "17:00"}),
+    ],
+)
+def test_a_labelled_value_ends_where_another_follows(reply: str, values: dict[str, object]) -> None:
+    outputs = (Output(get="cups", type="number"), Output(get="at", type="time"))
+    assert read_outputs(outputs, reply, TODAY, "en").values == values

@@ -159,6 +159,14 @@ actions: [{repeat: {until: false}, do: [{form: week, id: fill}]}]
     for values, alerts in [({"sad": 0}, []), ({"days": [{"note": "knives"}]}, ["alert"]), ({"sad": 1}, [])]:
         await session.turn(FormInput(values))
         assert [body.event for body in session.happened(Emitted)] == alerts
+    for reply, alerts in [
+        ("did you feel sad, or fear knives?: 1", []),
+        ("Days with knives: Monday", []),
+        ("Days with knives: Knives!", ["alert"]),
+        ("Days with knives are here", ["alert"]),
+    ]:
+        await session.reply(reply)
+        assert [body.event for body in session.happened(Emitted)] == alerts
 
 
 async def test_end_ends_the_session_at_once(drive: StartSession) -> None:
