@@ -112,13 +112,16 @@ def take_list(run: TurnContext, item: Records, data: object) -> None:
 def take_fields(run: TurnContext, item: Records, before: Mapping[str, Value]) -> None:
     """Decide which record separate fields belong to; `before` are the values before this reply.
 
-    They complete or correct the last record of an earlier round, unless they contradict it and form a record.
+    They complete or correct the last record of an earlier round, unless they have another key, or contradict it and form
+    a record.
     """
     values = run.progress.values
     current, known = _current(values, item), _complete(values, item)
     if not current or not known or _current(before, item):
         return
     last = known[-1]
+    if isinstance(last, dict) and {item.key} <= last.keys() & current.keys() and not _same_key(last, current, item):
+        return
     if isinstance(last, dict) and (_agree(last, current) or not _is_whole(item, current)):
         values |= {**last, **current}
         values[item.tolist] = known[:-1]

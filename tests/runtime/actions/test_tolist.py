@@ -244,6 +244,14 @@ async def test_a_model_updates_records_by_their_key_over_rounds(prepare: NewSess
     ]
 
 
+async def test_fields_with_another_key_begin_another_record(drive: StartSession) -> None:
+    replies = ["What?", _fields(what="cough", since="May"), _fields(what="fever"), _fields(since="June", done=True)]
+    text = FOUND_BY_NAME.replace("{get: since, required: false}", "{get: since, required: true}")
+    session = await drive(text, replies={"ask": replies})
+    await session.reply("a cough since May", "and fever", "since June")
+    assert session.values["symptoms"] == [{"what": "cough", "since": "May"}, {"what": "fever", "since": "June"}]
+
+
 async def test_records_of_one_reply_with_the_same_key_are_one(drive: StartSession) -> None:
     replies = ["What?", _listed({"what": "cough", "since": "Monday"}, {"what": "cough", "bad": True}, done=True)]
     session = await drive(FOUND_BY_NAME, replies={"ask": replies})
