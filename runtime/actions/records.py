@@ -112,8 +112,8 @@ def take_list(run: TurnContext, item: Records, data: object) -> None:
 def take_fields(run: TurnContext, item: Records, before: Mapping[str, Value]) -> None:
     """Decide which record separate fields belong to; `before` are the values before this reply.
 
-    They complete or correct the last record of an earlier round, unless they have another key, or contradict it and form
-    a record.
+    They complete or correct the last record of an earlier round, unless they have another key, or contradict it and
+    form a record.
     """
     values = run.progress.values
     current, known = _current(values, item), _complete(values, item)

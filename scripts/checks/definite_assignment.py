@@ -121,7 +121,9 @@ class _Paths:
         self._exits: dict[str, AbstractState] = {}  # of skills
         self._callers: dict[str, set[Node]] = {}
         self._queue: list[Node] = []
-        self._answering: set[Node] = set()  # topics that only answer messages in waits, and then return there
+        # of topics that answer messages in waits, from which the conversation returns there: the state on the other
+        # paths into them, which go on
+        self._onward: dict[Node, AbstractState | None] = {}
         self._visits: dict[Node, int] = {}
         self._parameters_passed = _parameters_passed(layout.script)
 
@@ -163,16 +165,17 @@ class _Paths:
 
     def _arrive(self, node: Node, known: AbstractState, doubt: str, *, returns: bool = False) -> None:
         """Add a path into a node; one that `returns` does not go on from there."""
-        goes_on = not returns and node in self._answering
-        if node in self._entries:
-            before = self._entries[node]
+        before = self._entries.get(node)
+        onward = self._onward.get(node)
+        if returns:
+            self._onward.setdefault(node, before)
+        elif node in self._onward:
+            joined = known if onward is None else self._conditions.join(onward, known, self._layout.sight(node))
+            self._onward[node] = onward if onward is not None and joined.same(onward) else joined
+        if before is not None:
             known = self._conditions.join(before, known, self._layout.sight(node), (self._doubts[node], doubt))
-            if known.same(before) and not goes_on:
+            if known.same(before) and onward is self._onward.get(node):
                 return
-        elif returns:
-            self._answering.add(node)
-        if goes_on:
-            self._answering.remove(node)
         self._doubts.setdefault(node, doubt)
         self._entries[node] = known
         if node not in self._queue:
@@ -188,7 +191,10 @@ class _Paths:
             self._skill(skill, known)
         elif layout.is_body(node):
             after = self._list(layout.topic(node).actions, known)
-            if after is not None and node not in self._answering:
+            if node in self._onward:
+                onward = self._onward[node]
+                after = self._list(layout.topic(node).actions, onward.copy()) if onward is not None else None
+            if after is not None:
                 self._arrive(layout.after(node), self._leave_topic(after), "")
         else:
             self._head(node, known)

@@ -54,6 +54,19 @@ _BESIDE_IF = {
     (False, True): "Write a condition of one action as `when`, or begin a new item with `- if:`.",
 }
 """Fixes for an item with a second action, by whether the first and the second are `if`."""
+_LISTED = {
+    item
+    for kind in (Script, Phase)
+    for each in fields_of(kind).values()
+    for item in get_args(each.annotation)[:1]
+    if isinstance(item, type) and issubclass(item, Node)
+}
+"""The types of the items in lists of a script or phase."""
+_HEADINGS = {
+    each.removesuffix("s"): each
+    for each in ("phases", "topics", "skills", "roles", "forms", "experiments", "interrupts", "detectors", "tools")
+}
+"""The lists by the keys with which their items begin."""
 _INCREASES = re.compile(r"(?P<sign>[+-])=\s*(?P<value>\w+)")
 
 
@@ -238,9 +251,25 @@ class StructReader:
         for index, each in enumerate(tree.items):
             if self._respell and is_null(each):
                 continue  # as a key without a value
+            if item in _LISTED and self._is_of_another_list(each, item):
+                break  # and so are those after it
             with self.inside(f"[{index}]"), suppress(Invalid):
                 parts.append(self._any(each, item))
         return tuple(parts)
+
+    def _is_of_another_list(self, tree: Tree, item: type[Struct]) -> bool:
+        """Return whether the heading of another list is missing above an item, and report it."""
+        key = tree.pairs[0][0] if isinstance(tree, Mapping) and tree.pairs else None
+        if key is None or key.text not in _HEADINGS or key.text in self._fields(item):
+            return False
+        heading = _HEADINGS[key.text]
+        self.add(
+            "UNKNOWN_KEY",
+            f"`{key.text}` begins an item of `{heading}`",
+            key.at,
+            f"Write `{heading}:` above it, or correct its place.",
+        )
+        return True
 
     def _name_key(self, tree: Tree, item: Any) -> str:
         """Return the key of the name of a list's items, if the list is written as a mapping of names to items."""

@@ -395,3 +395,11 @@ phases:
 )
 def test_a_topic_that_answers_in_a_wait_returns_to_it(read: ReadScript, before, unset) -> None:
     assert sorted(found(read, WAITING % before)) == unset
+
+
+def test_a_topic_that_also_answers_in_a_wait_goes_on_by_itself(read: ReadScript) -> None:
+    text = WAITING.replace("when: 'false'", "goal: talk").replace("{set: {y: 1}}", "{set: {y: 1}}, {set: {x: 1}}")
+    assert found(read, text % "{say: Hello.}") == [
+        "`x` may be unset here, when a wait leads here",
+        "`y` may be unset here, when a wait leads here",
+    ]
