@@ -79,7 +79,14 @@ def _are_said(run: TurnContext, action: Chat, verdict: ModelReply) -> bool:
 async def _complete(run: TurnContext, action: Chat, reply: str | None) -> ModelReply:
     task, until = run.wording(action.task), run.wording(words_of(action))
     speak = always if reply is None else lambda verdict: _are_said(run, action, verdict)
-    return await complete(run, "chat", action, task, until=until, reply=reply, speak=speak)
+    is_last = reply is not None and _ends_anyway(run, action)
+    return await complete(run, "chat", action, task, until=until, reply=reply, speak=speak, is_last=is_last)
+
+
+def _ends_anyway(run: TurnContext, action: Chat) -> bool:
+    """Return whether the present round is the last one, whatever the model replies."""
+    with run.trial():
+        return exits.judge(run, action, ModelReply(), {}).decision.exit
 
 
 def _says(run: TurnContext, text: str) -> Outcome:

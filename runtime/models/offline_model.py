@@ -5,7 +5,7 @@ It says texts as they are written, returns the values that the parsers find, and
 
 from runtime.answers.languages import farewells, phrase
 from runtime.answers.reply_values import CERTAIN_TYPES, labelled_parts, read_further, read_outputs, read_records
-from runtime.context.extracts import memo_of, summary_of
+from runtime.context.extracts import memo_of, sentences_of, summary_of
 from runtime.state.ports import ModelReply, ModelRequest, OnReply
 from scripts.detectors.words import find_mentioned
 from scripts.expressions.values import Value, is_given
@@ -71,7 +71,10 @@ def _chat(request: ModelRequest) -> ModelReply:
         return ModelReply(text=request.task)
     if find_mentioned(request.reply, farewells(request.locale)):
         return ModelReply(exit=True, exit_reason="the user took leave")
-    return ModelReply(text=phrase(request.locale, "noted", own=request.phrases))
+    text = phrase(request.locale, "noted", own=request.phrases)
+    if request.is_last is True:  # no answer to a question would be read
+        text = " ".join(each for each in sentences_of(text) if not each.endswith(("?", "？"))) or text
+    return ModelReply(text=text)
 
 
 def _think(request: ModelRequest) -> ModelReply:

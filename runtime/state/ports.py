@@ -104,9 +104,10 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     records: tuple[Records, ...] = ()  # which outputs are fields of records; one reply may give several records
     exit: str = ""
     exit_spans: Spans = ()
-    # whether conditions alone end the action, so that a valid reply does not; only the offline model reads it, and the
-    # digest does not contain it
+    # only the offline model reads these, and the digest does not contain them: whether conditions alone end the action,
+    # so that a valid reply does not; whether the action ends after this reply in any case
     ends_by_condition: bool | UnsetType = UNSET
+    is_last: bool | UnsetType = UNSET
     criteria: bool = False  # whether the exit depends on how much the user understands, and on questions left
     reply: str | None = None  # the reply to judge
     known: Mapping[str, Value] = {}  # the values of earlier replies to this action
@@ -325,6 +326,6 @@ def digest_of(request: ModelRequest) -> str:
     """
     said = tuple(msgspec.structs.replace(message, message_id="") for message in request.history)
     plain = msgspec.structs.replace(
-        request, now=_NO_TIME, history=said, memories=msgspec.UNSET, ends_by_condition=msgspec.UNSET
+        request, now=_NO_TIME, history=said, memories=UNSET, ends_by_condition=UNSET, is_last=UNSET
     )
     return hashlib.sha256(_encoder.encode(plain)).hexdigest()

@@ -47,7 +47,9 @@ def decide_exit(
     if any(each.when is not None and each.has_only_condition and holds(each.when) for each in exits):
         return ExitDecision(True, "exit_when", "the condition holds")
     worded = [each for each in exits if each.said is not None]
-    if says_done(reply) and (not worded or any(each.has_only_words for each in worded)):
+    first_round = min((each.min_rounds for each in exits if not each.has_only_condition), default=0)
+    is_open = not worded and round_number >= first_round
+    if says_done(reply) and (is_open or any(each.has_only_words for each in worded)):
         return ExitDecision(True, "model", reply.exit_reason or "the task is done")
     unmet = reply.exit_reason or NOT_DONE
     for each in exits:

@@ -65,6 +65,7 @@ async def complete(
     records: tuple[Records, ...] = (),
     intents: Mapping[str, str] | None = None,
     speak: Callable[[ModelReply], bool] | None = None,
+    is_last: bool = False,
 ) -> ModelReply:
     """Ask the model; `until` is the condition at which it is to call the action done. `speak` decides from a
     verdict, without its text, whether the text will certainly be said; the text is then streamed to the user.
@@ -93,6 +94,7 @@ async def complete(
         exit=until.text,
         exit_spans=until.spans,
         ends_by_condition=(isinstance(action, AiAsk) and ends_by_condition(action)) or UNSET,
+        is_last=is_last or UNSET,
         criteria=isinstance(action, AiSay | AiAsk | Chat) and any(each.is_judged for each in action.exits),
         reply=reply,
         known=dict(run.progress.values),

@@ -1,8 +1,10 @@
 """`chat`: free conversation until the model, a condition or its rounds end it."""
 
 import pytest
+from msgspec import UNSET, structs
 
 from runtime.state.events import Exited
+from runtime.state.ports import digest_of
 from tests.support.runtime_session import StartSession
 
 CHAT = """
@@ -24,8 +26,31 @@ async def test_without_a_model_it_listens_and_lets_the_user_go(drive: StartSessi
 async def test_its_rounds_end_it_with_a_last_word(drive: StartSession) -> None:
     session = await drive(CHAT)
     await session.reply("one", "two", "three")
-    assert session.said == ["Thank you for telling me. Is there anything else?"]
+    assert session.said == ["Thank you for telling me."]
     assert session.happened(Exited)[0].source == "max_rounds"
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        ("locale: zh", "谢谢您告诉我。"),
+        ("locale: fr", "Merci de me l’avoir dit."),
+        ("locale: en", "Thank you for telling me."),
+    ],
+)
+async def test_a_condition_ends_it_without_a_question(drive: StartSession, head: str, said: str) -> None:
+    session = await drive(f"""
+cuebook: 1
+script: t
+{head}
+actions:
+- {{chat: Talk., id: day, exit: {{when: round >= 2}}}}
+- {{say: End., acknowledge: true}}
+""")
+    await session.reply("one", "two")
+    assert session.said == [said, "End."]
+    request = session.turns[-1].model_calls[0].request
+    assert digest_of(request) == digest_of(structs.replace(request, is_last=UNSET))
 
 
 async def test_the_model_leads_and_ends_it(drive: StartSession) -> None:

@@ -50,6 +50,10 @@ def decide(round_number, rounds_max, reply=None, *exits):
         (1, ModelReply(), [Exit(no_questions=False)], ""),
         (1, ModelReply(has_questions=True), [Exit(no_questions=False)], "exit_criteria"),
         (1, ModelReply(understanding=90), [Exit(understanding=80, min_rounds=3)], ""),
+        (1, ModelReply(exit=True), [Exit(understanding=80, min_rounds=2)], ""),
+        (2, ModelReply(exit=True), [Exit(understanding=80, min_rounds=2)], "model"),
+        (1, ModelReply(exit=True), [FALSE, Exit(understanding=80, min_rounds=2)], ""),
+        (1, ModelReply(exit=True), [SURE, Exit(understanding=80, min_rounds=2)], "model"),
     ],
 )
 def test_what_decides(round_number, reply, exits, source) -> None:
