@@ -20,7 +20,7 @@ from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, pairs_of
 _DEFINES = ("define", "desc", "description", "prompt", "meaning", "note")
 _VALUES = ("value", "default", "init", "initial")
 _VARS = ("var", "name", "get", "variable", "key", "id")
-_DECLARATION_KEYS = {*Declaration.__struct_fields__, *_VARS, *_VALUES, *_DEFINES, "dict"}
+DECLARATION_KEYS = {*Declaration.__struct_fields__, *_VARS, *_VALUES, *_DEFINES, "dict"}
 _OUTPUT_KEYS = {"get", "var", "name", "set", "tolist", "define", "desc", "description", "type", "choices", "when"}
 _PART_KEYS = {*Output.__struct_fields__, *_OUTPUT_KEYS, *_DEFINES, *_VALUES, "to", "as", "if", "condition", "kind"}
 _PART_KEYS |= {"must", "fields", "items", "output", "outputs", "options", "enum", "regex", "to_list"}
@@ -63,7 +63,7 @@ def _together(notation: StageReader, first: _S, second: _S, what: str) -> _S:
 
 def _read_declarations(notation: StageReader, tree: Tree | None, *, are_values: bool) -> list[Declaration]:
     is_one = isinstance(tree, Mapping) and bool({*_VARS, "dict"} & set(tree.keys()))
-    if isinstance(tree, Mapping) and (not is_one or text_lists.has_variable_name(tree, _DECLARATION_KEYS)):
+    if isinstance(tree, Mapping) and (not is_one or text_lists.has_variable_name(tree, DECLARATION_KEYS)):
         return [_of_pair(notation, key, value, is_value=are_values) for key, value in tree.pairs]
     if isinstance(tree, Scalar):
         return [Declaration(var=name, at=tree.at) for name in notation.variables(tree)]
@@ -104,7 +104,7 @@ def _of_mapping(notation: StageReader, tree: Mapping, *, are_values: bool = Fals
 def _of_pair(notation: StageReader, key: Scalar, value: Tree, *, is_value: bool) -> Declaration:
     """Read ``name: meaning``, ``name: 0`` or ``name: []``."""
     var = notation.variable(key)
-    if isinstance(value, Mapping) and not text_lists.is_record(value, _DECLARATION_KEYS - set(_VARS)):
+    if isinstance(value, Mapping) and not text_lists.is_record(value, DECLARATION_KEYS - set(_VARS)):
         return _of_mapping(notation, text_lists.with_name("var", key, value, "define"))[0]
     if isinstance(value, Scalar) and text_lists.is_meaning(value) and not is_value:
         if notation.names.valued and var not in notation.names.valued:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct, convert
 from msgspec.structs import replace
 
-from scripts.expressions.suggestions import suggest
+from scripts.expressions.suggestions import SURE, likeness, suggest
 from scripts.expressions.values import Value, shorten
 from scripts.formats.conditions import is_computed
 from scripts.formats.stage.forms import is_widget, sheet
 from scripts.formats.stage.keywords import BLOCKS, KINDS, UNSUPPORTED
 from scripts.formats.stage.names import Names, names_of, node_id, of_owner, variable_name
-from scripts.formats.stage.outputs import declarations
+from scripts.formats.stage.outputs import DECLARATION_KEYS, declarations
 from scripts.formats.stage.stage_actions import actions_of, block
 from scripts.formats.stage.stage_reader import Item, StageReader, entries
 from scripts.formats.text_lists import choices_in
@@ -20,6 +20,7 @@ from scripts.formats.words import ROLE_TYPES, VERBS
 from scripts.model.actions import Action, Foreach, walk
 from scripts.model.base import Expression
 from scripts.model.diagnostics import Problems
+from scripts.model.languages import LANGUAGE_KEY
 from scripts.model.script import After, IncludeFile, Interrupt, Parameter, Role, Script, Skill, Trigger
 from scripts.model.variable_names import read_names
 from scripts.model.variables import Declaration
@@ -36,13 +37,23 @@ def recognises(tree: Mapping) -> bool:
     """Return whether an include file is in this format rather than the native format."""
     if tree.get("rules") is not None or tree.get("global") is not None:
         return True
-    skills, roles, forms = (_mappings(tree.get(key)) for key in ("skills", "roles", "forms"))
+    skills, roles, forms, variables = (_mappings(tree.get(key)) for key in ("skills", "roles", "forms", "globals"))
+    if tree.get(LANGUAGE_KEY) is None and any(
+        len(each.pairs) == 1 and _is_named_value(*each.pairs[0]) for each in variables
+    ):
+        return True
     if any(each.get("skill") is None and each.get("goal") is not None for each in skills):
         return True
     if any(set(each.keys()) - {*_ROLE_KEYS, "attributes"} for each in roles):
         return True
     fields = [field for each in forms for field in _mappings(each.get("fields"))]
     return any(each.get("form") is None for each in forms) or any(each.get("field") is None for each in fields)
+
+
+def _is_named_value(key: Scalar, value: Tree) -> bool:
+    """Return whether a pair is ``name: 1``; with a text, it may be a declaration with a misspelt `var`."""
+    is_text = isinstance(value, Scalar) and isinstance(value.value, str | None)
+    return not is_text and all(likeness(key.text, each) < SURE for each in DECLARATION_KEYS)
 
 
 def _mappings(tree: Tree | None) -> list[Mapping]:

@@ -585,6 +585,26 @@ def test_detectors_and_forms_of_older_includes_stay_in_use() -> None:
     assert without_places(again).detectors == without_places(reading.script).detectors
 
 
+@pytest.mark.parametrize("item", ["a: 1", "a: [1, 2]", "{a: 1}\n- {var: b, define: a thing}"])
+def test_global_variables_by_name_stay_in_use(item: str) -> None:
+    stage = """\
+        sessions:
+        - session: talk
+          stages: [{stage: one, steps: [{goal: first, actions: [{say: "{a}"}]}]}]
+        """
+    reading = read_text(stage, global_yaml=f"globals:\n- {item}\n")
+    conversion = converted(reading)
+    again = script_of(conversion.text, reading)
+    assert (conversion.losses, again.globals) == ((), reading.script.globals)
+
+
+@pytest.mark.parametrize("item", ["vra: a", "vars: [a]", "name: a"])
+def test_a_misspelt_key_of_a_global_variable_is_an_error(item: str) -> None:
+    native = "cuebook: 1\nscript: s\nuse: [global.yaml]\nactions: [{say: Hello.}]\n"
+    source = Source(native, "s.yaml", {"global.yaml": f"globals: [{{{item}}}]"})
+    assert "UNKNOWN_KEY" in [each.code for each in read_script(source).errors]
+
+
 def test_native_sections_of_an_older_script_are_carried_over() -> None:
     stage = """\
         sessions:
