@@ -27,7 +27,7 @@ def packages_of(*extras: str) -> set[NormalizedName]:
     return {canonicalize_name(each.name) for each in wanted} - {canonicalize_name("cuebook")}
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 def test_the_tests_are_collected_with_the_packages_of_dev_alone() -> None:
     absent = packages_of(*OTHERS) - packages_of("dev")
     modules = [

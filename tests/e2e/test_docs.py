@@ -210,7 +210,7 @@ def test_the_replies_of_a_model_in_the_documentation_are_sound(folder) -> None:
 )
 def test_every_program_in_the_documentation_prints_what_it_says(index, tmp_path: Path) -> None:
     program = [sys.executable, "-c", BLOCKS[index].text]
-    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 0, done.stderr
     assert matches(expected_after(index) or "", done.stdout), done.stdout
 
