@@ -9,12 +9,13 @@ import msgspec
 from litestar import Response, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.spec import Example, OpenAPIMediaType, OpenAPIResponse, OpenAPIType, Operation, Schema
+from litestar.types import Receive, Scope, Send
 from msgspec import Struct
 
 from api.auth.middleware import clients_of
 from api.http.error_responses import route_of
 from api.http.files import describing
-from api.http.request import ETAG, ApiRequest, respond_at, wants_stream
+from api.http.request import ETAG, JSON, ApiRequest, wants_stream
 from api.schemas.base import View
 from api.sessions.live_turns import Key, PendingTurn, TurnResult
 from api.sessions.streams import PROGRAMS, Audience, StreamRequest
@@ -95,5 +96,35 @@ async def answer_turn(
             audience=audience,
         )
         return await chat.streams.of_turn(partial(submit, True), stream, cached)
-    answer = await submit(False)
-    return respond_at(answer.state.turn, to_view(answer))
+
+    def encode(answer: TurnResult) -> bytes:
+        return msgspec.json.encode(to_view(answer))
+
+    pending = submit(False)
+    pending.encode = encode
+    answer = await pending
+    return _EncodedAnswer(answer.body or encode(answer), answer.state.turn)
+
+
+class _EncodedAnswer(Response[bytes]):
+    """The answer of a turn, already in JSON, with the number of the turn as its `ETag`.
+
+    Litestar would join the headers and cookies of all layers, which takes 4 % of the CPU of a turn.
+    """
+
+    def __init__(self, body: bytes, turn: int) -> None:
+        super().__init__(body)
+        self._turn = turn
+
+    def to_asgi_response(self, *_: Any, **__: Any) -> Any:
+        """Return the ASGI application that sends the answer."""
+        return self._send
+
+    async def _send(self, _: Scope, __: Receive, send: Send) -> None:
+        headers = [
+            (b"etag", b'"%d"' % self._turn),
+            (b"content-type", JSON.encode()),
+            (b"content-length", b"%d" % len(self.content)),
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": self.content, "more_body": False})

@@ -153,7 +153,7 @@ class Interventions(Struct, frozen=True):
         except TurnFailed as failed:  # no script runs, so the request itself exceeds a limit
             code = "PAYLOAD_TOO_LARGE" if failed.kind == "limit" else code_of(failed.kind)
             raise ApiError(code, str(failed), context=context) from failed
-        return await self.chat.commit(cached, turn, started, condition.idempotency_key, pending.fingerprint)
+        return await self.chat.commit(cached, turn, started, condition.idempotency_key, pending)
 
 
 def pause() -> PlannedIntervention:

@@ -196,7 +196,7 @@ class Channel:
         self.signal.notify()
 
 
-class TurnResult(Struct, frozen=True):
+class TurnResult(Struct):
     """A session after a turn, with the row of that turn."""
 
     session: SessionRow
@@ -204,6 +204,8 @@ class TurnResult(Struct, frozen=True):
     state: State
     row: TurnRow
     model_calls: tuple[ModelCall, ...] = ()
+    body: bytes = b""
+    """The answer to the request, if it was encoded while the turn was being committed."""
 
 
 class PendingTurn:
@@ -214,8 +216,19 @@ class PendingTurn:
         self.turn: LiveTurn | None = None
         self.channel: Channel | None = None
         self.signal = Signal()
+        self.encode: Callable[[TurnResult], bytes] | None = None
+        """Returns the answer to the request."""
         self._task = start(self)
         self._task.add_done_callback(self._note_end)
+
+    def encode_soon(self, result: TurnResult) -> None:
+        """Encode the answer once the event loop is idle, usually while the turn is being committed."""
+        if self.encode is not None:
+            asyncio.get_running_loop().call_soon(self._encode, self.encode, result)
+
+    @staticmethod
+    def _encode(encode: Callable[[TurnResult], bytes], result: TurnResult) -> None:
+        result.body = encode(result)
 
     def _note_end(self, task: asyncio.Task[TurnResult]) -> None:
         retrieve_exception(task)

@@ -169,10 +169,10 @@ class SessionCreation(Struct, frozen=True):
             turn = await self.chat.run(cached, Start(), started, pending)
         except TurnFailed as failed:
             await self.chat.commit(
-                cached, row_mapping.session_before_first_turn(cached.state), started, key, pending.fingerprint, "error"
+                cached, row_mapping.session_before_first_turn(cached.state), started, key, pending, "error"
             )
             raise await self.chat.fail(cached, failed) from failed
-        return await self.chat.commit(cached, turn, started, key, pending.fingerprint)
+        return await self.chat.commit(cached, turn, started, key, pending)
 
     async def _recorded_start(self, session: SessionRow, pending: PendingTurn) -> TurnResult:
         """Return the recorded answer to a creation; retry one that failed."""
