@@ -106,7 +106,9 @@ def _with_links(loaded: LoadedMemory, units: Sequence[MemoryUnit]) -> list[UnitV
     placed: list[UnitView] = []
     for unit in units:
         before, after = loaded.neighbours(unit.sequence)
-        placed.append(UnitView.of(unit, pre_id=before, next_id=after, children_ids=children.get(unit.unit_id, ())))
+        below = children.get(unit.unit_id, ())
+        shown = loaded.without_withdrawn(unit)
+        placed.append(UnitView.of(shown, pre_id=before, next_id=after, children_ids=below))
     return placed
 
 

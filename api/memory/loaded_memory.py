@@ -106,6 +106,11 @@ class LoadedMemory:
         unit = self.get(unit_id)
         return None if unit is None or unit.is_stale else unit
 
+    def without_withdrawn(self, unit: MemoryUnit) -> MemoryUnit:
+        """Return a unit for a reader: without a parent if that is withdrawn."""
+        parent = self.sequence_of.get(unit.parent_id or "")
+        return replace(unit, parent_id=None) if parent in self.stale else unit
+
     def above(self, sequence: int) -> list[int]:
         """Return the summaries above a unit, nearest first; none for an unknown unit."""
         found: list[int] = []

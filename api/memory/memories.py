@@ -203,7 +203,7 @@ class Memories(Struct, frozen=True):
         async with self.memory_cache.lock(tenant, user_id) as loaded:
             short_term = loaded.short_term(group_id)
             sequences = short_term.working.context if length is None else short_term.newest(length)
-            return [loaded.units[sequence] for sequence in sequences]
+            return [loaded.without_withdrawn(loaded.units[sequence]) for sequence in sequences]
 
     # -- change -------------------------------------------------------------------------------------------------------
 
@@ -248,7 +248,7 @@ class Memories(Struct, frozen=True):
                 return None
             changed = replace(unit, never_delete=pinned)
             draft.relate(changed)
-            return changed
+            return loaded.without_withdrawn(changed)
 
         return await self._do(tenant, user_id, set_pin)
 

@@ -147,7 +147,7 @@ def _unit(loaded: LoadedMemory, sequence: int, hit: IndexHit | None) -> ChainUni
     same = () if hit is None else hit.same
     times = sorted(loaded.units[each].creation_time for each in (sequence, *same))
     return ChainUnit.of(
-        loaded.units[sequence],
+        loaded.without_withdrawn(loaded.units[sequence]),
         is_hit=hit is not None,
         score=None if hit is None else hit.score,
         signals={} if hit is None else hit.signals,

@@ -141,6 +141,26 @@ async def test_removal_withdraws_every_summary_at_once(open_memory: OpenMemory) 
         assert (await memory.get("diary")).content == again["diary"]
 
 
+async def test_units_under_a_withdrawn_summary_name_no_parent(open_memory: OpenMemory) -> None:
+    async with open_memory(embedder="none") as memory:
+        left, secret = await memory.add("diary", "the blue boat", "a secret about the boat")
+        async for _ in memory.memory_system.maintenance.summarise(OWNER):
+            pass
+        await memory.memories.remove(*OWNER, [secret])
+        assert await memory.get("diary") is None
+        listing, query = memory.memory_system.listing, Query(text="boat", k=1)
+        page = await listing.units(*OWNER, UnitFilter(), 10, None)
+        found = (await memory.memories.query(*OWNER, query)).chains[0].units
+        context = await memory.memories.context(*OWNER, "diary")
+        pinned = await memory.memories.pin(*OWNER, left, pinned=True)
+        readings = [await listing.unit(*OWNER, left), *page.rows, *found, *context, pinned]
+        assert [(unit.unit_id, unit.parent_id) for unit in readings if unit] == [(left, None)] * 5
+        await memory.wait_idle()
+        again = await listing.unit(*OWNER, left)
+        assert again is not None
+        assert again.parent_id == "diary"
+
+
 async def test_removed_words_are_in_no_export(open_memory: OpenMemory, tmp_path: Path) -> None:
     async with open_memory(embedder="none") as memory:
         _, secret = await memory.add("diary", "the blue boat", "a secret about the boat")
