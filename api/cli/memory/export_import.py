@@ -10,7 +10,7 @@ from rich.progress import DownloadColumn
 
 from api.atomic_files import writing_whole
 from api.cli.backend import backend
-from api.cli.memory.maintenance import wait_for_vectors
+from api.cli.memory.maintenance import STILL_S, wait_for_vectors
 from api.cli.memory.options import of_user
 from api.cli.options import OUTPUT_FILE, in_json, with_settings
 from api.cli.output import errors, fail, file_errors, print_json, printable
@@ -25,7 +25,9 @@ _FILE = click.argument("file", type=OUTPUT_FILE)
 @click.command("export", epilog="Example: cuebook memory export --user ana ana.parquet --vectors")
 @_FILE
 @of_user
-@click.option("--vectors", is_flag=True, help="Include the vectors of the units.")
+@click.option(
+    "--vectors", is_flag=True, help="Include the vectors of the units, which a running server first computes."
+)
 @with_settings("data", "embedder")
 async def export_memory(settings: Settings, file: Path, user_id: str, vectors: bool) -> None:
     """Export a user's memory to FILE: .json, .parquet or .sqlite.
@@ -36,6 +38,8 @@ async def export_memory(settings: Settings, file: Path, user_id: str, vectors: b
     parameters: dict[str, Any] = {"userId": user_id, "format": _form_of(file), "vectors": vectors}
     with file_errors(file):
         async with backend(settings, writing=True) as api:
+            if vectors:  # this process computes none, as it changes nothing
+                await wait_for_vectors(api, user_id, STILL_S if api.is_served else 0)
             with writing_whole(file) as output, progress_bar("exporting", DownloadColumn()) as on_progress:
                 await api.download("/api/memory/export", output, on_progress, **parameters)
     errors.print(f"wrote {printable(user_id)}'s memory to {escape(str(file))}")
@@ -63,7 +67,7 @@ async def import_memory(
     async with backend(settings, managing=True, working=True) as api:
         with progress_bar("importing"):
             found = await api.send("POST", "/api/memory/import", content, media_type=media_type, **parameters)
-        if not dry_run:
+        if not dry_run and not api.is_served:
             await wait_for_vectors(api, user_id)
     if as_json:
         print_json(found)

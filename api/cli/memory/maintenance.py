@@ -174,8 +174,9 @@ async def wait_for_job(api: Backend, what: str, job: Any) -> Any:
                     since = time.monotonic()
                 elif time.monotonic() - since > STILL_S:
                     since = time.monotonic()
-                    state = (await api.get(STATUS, userId=job["userId"]))["embedder"]["state"]  # it may wait for this
-                    errors.print(f"the job has made no progress for {STILL_S:.0f} s; embedder: {state}", markup=False)
+                    embedder = (await api.get(STATUS, userId=job["userId"]))["embedder"]  # it may wait for this
+                    why = job["error"] or f"embedder: {embedder['state']}"
+                    errors.print(f"the job has made no progress for {STILL_S:.0f} s; {why}", markup=False)
     except asyncio.CancelledError:
         who = "the server continues it" if api.is_served else "the next command or server continues it"
         errors.print(f"interrupted; job {job['jobId']} stays in the database: {who}, see `cuebook memory jobs`")
@@ -183,23 +184,24 @@ async def wait_for_job(api: Backend, what: str, job: Any) -> Any:
     return job
 
 
-async def wait_for_vectors(api: Backend, user_id: str) -> None:
-    """Wait until every unit has its vector if this process computes them; a server computes them in the background."""
-    if api.is_served:
-        return
+async def wait_for_vectors(api: Backend, user_id: str, still_s: float = STILL_S) -> None:
+    """Wait until every unit has its vector, or none was computed for `still_s`, which is reported."""
     left, since = -1, time.monotonic()
     try:
         with progress_bar("embedding") as on_progress:
-            while time.monotonic() - since < STILL_S:
-                status = await api.get(STATUS, userId=user_id)
-                waiting = status["withoutVector"]
-                if not waiting:
-                    return
+            while waiting := (status := await api.get(STATUS, userId=user_id))["withoutVector"]:
                 if waiting != left:
                     left, since = waiting, time.monotonic()
+                elif time.monotonic() - since > still_s:
+                    break
                 on_progress(0, waiting)
                 await asyncio.sleep(LOOK_S)
+            else:
+                return
     except asyncio.CancelledError:
         errors.print("interrupted; all units are in the database, and the next server computes their vectors")
         raise
-    errors.print(f"{left:,} units have no vector yet and are found only by their words: {status['embedder']['state']}")
+    without = f"{count_text(left, 'unit')} without a vector, found only by words"
+    errors.print(
+        f"{without}: {status['embedder']['state']}; `cuebook memory reembed` computes the vectors", markup=False
+    )

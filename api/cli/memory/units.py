@@ -67,7 +67,8 @@ async def add(
             units = [{"content": text, **common} for text in contents[start : start + UNITS_MAX]]
             answer = await api.send("POST", UNITS, {"userId": user_id, "group": group, "units": units})
             added += answer["data"]
-        await wait_for_vectors(api, user_id)
+        if not api.is_served:  # a server computes them in the background
+            await wait_for_vectors(api, user_id)
     if as_json:
         print_json(added)
     else:

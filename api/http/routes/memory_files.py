@@ -30,7 +30,9 @@ async def export_memory(
     form: Annotated[Form, query("format", f"One of {', '.join(MEDIA_TYPES)}.")] = "json",
     vectors: Annotated[bool, query("vectors", "Also the vectors.")] = False,
 ) -> Stream:
-    """All units with their content and links, in order; with `vectors` also the vectors of the server's embedder."""
+    """All units with their content and links, in order; with `vectors` also the vectors of the server's embedder. Units
+    that the status of the memory counts as `withoutVector` have none yet; the server that imports them computes it.
+    """
     memory = request.services.memory_system
     file = await export_file(memory, *memory_of(request, user_id), form, vectors=vectors)
     return download(file, f"memory.{form}", MEDIA_TYPES[form])

@@ -1,5 +1,6 @@
 """``cuebook memory export`` and ``import``: a memory as a file."""
 
+import asyncio
 import json
 import tempfile
 from collections.abc import Callable
@@ -8,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from api.cli.backend import backend
+from api.settings import Settings
 from tests.support.fixture_types import RunCommand, Table, WriteFile
 
 ANA, BEN = ("--user", "ana"), ("--user", "ben")
@@ -49,6 +52,17 @@ def test_units_without_vectors_get_them(memory_command: RunCommand, said: list[s
     memory_command("export", *ANA, "ana.json")
     assert memory_command("import", *BEN, "ana.json").stderr == "4 units in 1 group imported, 0 with a vector\n"
     assert "vectors 4 of hashed:64\n" in memory_command("status", *BEN).stdout
+
+
+async def test_an_export_says_how_many_units_have_no_vector(memory_command: RunCommand, tmp_path: Path) -> None:
+    settings = Settings(data=tmp_path / "cuebook-data", embedder="hashed:64")
+    async with backend(settings, managing=True) as api:  # in which no vectors are computed
+        units = [{"content": "I moved to Lisbon."}, {"content": "My cat is called Mo."}]
+        await api.send("POST", "/api/memory/units", {"userId": "ana", "units": units})
+    exported = await asyncio.to_thread(memory_command, "export", *ANA, "ana.json", "--vectors")
+    assert exported.stderr.startswith("2 units without a vector, found only by words")
+    assert exported.stderr.endswith("wrote ana's memory to ana.json\n")
+    assert (await asyncio.to_thread(memory_command, "export", *ANA, "ana.json")).stderr.count("\n") == 1
 
 
 @pytest.mark.gate

@@ -121,6 +121,11 @@ async def test_while_a_server_runs_it_does_the_work(
         assert command("summarise").stderr == "2 summaries written\n"
         assert command("reembed").stderr == "0 units embedded\n"
         assert len(table(command("forget", "--share", 1, "--dry-run"))) == 0  # all is in the context of the collection
+        given = "".join(f"thought {number}\n" for number in range(900))
+        memory_command("add", "-", "--user", "eve", "--data", tmp_path / "data", input=given)
+        memory_command("export", "eve.json", "--vectors", "--user", "eve", "--data", tmp_path / "data")
+        tried = memory_command("import", "eve.json", "--dry-run", "--user", "ben", "--data", tmp_path / "data")
+        assert tried.stderr.endswith("900 with a vector\n")
         command("export", "ana.json")
         imported = memory_command("import", "ana.json", "--user", "ben", "--data", tmp_path / "data")
         assert imported.stderr.startswith("4 units in 1 group imported")
