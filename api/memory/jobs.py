@@ -1,6 +1,7 @@
 """Requested jobs on memories: stored in the database before they start, so that a restart continues them."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -69,14 +70,14 @@ class Jobs(Struct, frozen=True):
         await self._store_job(job)
         return job
 
-    async def wait(self, job: JobRow, wait_s: float) -> JobRow:
-        """Wait until a job is over, at most `wait_s`, and return its current state.
+    async def wait(self, job: JobRow, wait_s: float, until: Callable[[JobRow], bool] = is_over) -> JobRow:
+        """Wait until a job is over, or `until` says so, at most `wait_s`, and return its current state.
 
         It polls the database with growing intervals, because another process may run the job.
         """
         look_s, loop = LOOK_S, asyncio.get_running_loop()
         ends = loop.time() + wait_s
-        while not is_over(job) and loop.time() < ends:
+        while not until(job) and loop.time() < ends:
             await asyncio.sleep(look_s)
             look_s = min(2 * look_s, LOOK_S_MAX)
             job = await self.store.job(job.tenant, job.job_id) or job
@@ -121,9 +122,10 @@ class Jobs(Struct, frozen=True):
         left = job.total - job.done if job.total else None
         await self.maintenance.forget((job.tenant, job.user_id), how, left=left, progress=progress)
 
-    async def fail(self, job: JobRow, why: str) -> None:
-        """Mark a job as failed."""
-        await self._update(job, "failed", error=why)
+    async def note_failure(self, job: JobRow, why: str, *, is_over: bool) -> None:
+        """Store why an attempt at a job failed, beside its progress until then; with `is_over` it was the last one."""
+        job = await self.store.job(job.tenant, job.job_id) or job
+        await self._update(job, "failed" if is_over else job.status, error=why)
 
     async def _update(self, job: JobRow, status: JobStatus, **progress: Any) -> JobRow:
         updated = self._with_progress(job, status, **progress)

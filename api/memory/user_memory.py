@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from api.client.client import Loop
-from api.memory.jobs import JobOptions
+from api.memory.jobs import JobOptions, is_over
 from api.memory.listing import UnitFilter
 from api.memory.memories import CAPACITY_DEFAULT, LATEST
 from api.memory.memory_system import MemorySystem
@@ -21,7 +21,7 @@ from runtime.memory.forgetting import ForgetOptions, Policy
 from runtime.memory.recall.query import Decay, Strategy, decay_of_days
 from runtime.memory.units import MemoryUnit, Rank
 from store.interface.memory_filters import parse
-from store.interface.memory_rows import JobKind
+from store.interface.memory_rows import JobKind, JobRow
 from store.interface.pages import PAGE_MAX, Page
 
 UnitInput: TypeAlias = str | Mapping[str, Any] | NewUnit
@@ -286,10 +286,17 @@ class UserMemory:
         return self._result(self._run_job("embed", JobOptions()))
 
     def close(self, *, summarise: bool = False) -> None:
-        """Close the memory, with `summarise` after updating its summaries. A second call has no effect."""
-        if summarise and not self._is_closed:
-            self.summarise()
-        if not self._is_closed:
+        """Close the memory, with `summarise` after updating its summaries. A second call has no effect.
+
+        Raises WorkFailed, after it closed the memory, if an attempt at a summary fails; more follow when the memory is
+        opened again.
+        """
+        if self._is_closed:
+            return
+        try:
+            if summarise:
+                self._result(self._run_job("summarise", JobOptions(), _has_failed))
+        finally:
             self._is_closed = True
             self._closing()
 
@@ -297,14 +304,19 @@ class UserMemory:
         """Return the statistics of the memory."""
         return self._result(self._listing.status(*self._owner))
 
-    async def _run_job(self, kind: JobKind, options: JobOptions) -> int:
+    async def _run_job(self, kind: JobKind, options: JobOptions, until: Callable[[JobRow], bool] = is_over) -> int:
         """Run a job through the worker, which runs one job per memory at a time; return the number of units."""
         job = await self._memory_system.jobs.submit(*self._owner, kind, options)
         self._memory_system.worker.prioritise(*self._owner)
-        job = await self._memory_system.jobs.wait(job, WORK_S)
+        job = await self._memory_system.jobs.wait(job, WORK_S, until)
         if job.status != "done":
             raise WorkFailed(job.error or f"the job is not done after {WORK_S:.0f} s; it continues in the background")
         return job.done
+
+
+def _has_failed(job: JobRow) -> bool:
+    """Return whether a job is over, or an attempt at it has failed."""
+    return is_over(job) or job.error is not None
 
 
 def _decay_of(fields: Mapping[str, float]) -> Decay | None:

@@ -198,11 +198,11 @@ class MaintenanceWorker(Struct):
                 await self.jobs.run(job)
             except Exception as error:  # noqa: BLE001  # also a programming error: the job would be tried for ever
                 attempts = before.get(job.job_id, 0) + 1
-                if attempts < ATTEMPTS_MAX and not isinstance(error, EmbedderMisconfigured):
+                is_over = attempts >= ATTEMPTS_MAX or _is_lasting(error)
+                if not is_over:
                     failed = failed or error
                     self._attempts.setdefault(owner, {})[job.job_id] = attempts
-                    continue
-                await self.jobs.fail(job, _why(error))
+                await self.jobs.note_failure(job, _why(error), is_over=is_over)
         if failed is not None:
             raise failed
 
@@ -232,8 +232,13 @@ async def claim(shared: SharedDatabase | None, owner: OwnerId) -> AsyncIterator[
             log.warning("the claim on a memory could not be released", problem=str(error))
 
 
+def _is_lasting(error: Exception) -> bool:
+    """Return whether the operator must change something before another attempt can succeed."""
+    return isinstance(error, EmbedderMisconfigured) or (isinstance(error, ModelFailed) and not error.retryable)
+
+
 def _why(error: Exception) -> str:
-    """Return the reason of a failed job, without details that users must not see."""
+    """Return the reason of a failed attempt, without details that users must not see."""
     if isinstance(error, StoreError):  # its message may contain file names
         return "the database could not be read or written"
     if isinstance(error, TROUBLE):

@@ -46,7 +46,10 @@ class NewEmbedding(Body, frozen=True, kw_only=True):
 
 
 class JobView(View, frozen=True, kw_only=True):
-    """A requested job: `done` of `total` units, if known; the result, or the error."""
+    """A requested job: `done` of `total` units, if known; the result, or the error of the last attempt, if it failed.
+
+    A job that is `running` with an error is tried again.
+    """
 
     job_id: str
     user_id: str

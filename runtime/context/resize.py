@@ -32,7 +32,7 @@ Memo: TypeAlias = Mapping[str, Value]
 
 
 class Decision(Struct, frozen=True):
-    """A decision to resize a window: the type, and the reason."""
+    """A decision to resize a window: the type, and the reason; empty if a policy handler gives none."""
 
     type: str
     reason: str = ""

@@ -17,7 +17,7 @@ import pytest
 from api.embedded_memory import open_memory
 from api.memory.requests import NewUnit, Query
 from api.memory.user_memory import UserMemory
-from api.memory_errors import InvalidMemoryRequest, UnitIdExists
+from api.memory_errors import InvalidMemoryRequest, UnitIdExists, WorkFailed
 from store.interface.errors import FilterInvalid
 from tests.support.paths import ROOT
 
@@ -594,6 +594,20 @@ def test_close_summarises_where_asked(opened: Any) -> None:
             memory.add("too late")
     with opened() as memory:
         assert memory.get(session) is not None
+
+
+def test_close_with_a_model_that_is_down_says_so(opened: Any) -> None:
+    unreachable = {"model_url": "http://127.0.0.1:9/v1", "model_key": "none"}
+    with opened(model="openai:none", settings=unreachable) as memory:
+        said(memory, "the river", "the sea")
+        session = memory.session_id
+        with pytest.raises(WorkFailed, match="cannot be reached"):
+            memory.close(summarise=True)
+        with pytest.raises(InvalidMemoryRequest, match="is closed"):
+            memory.status()
+    with opened() as memory:
+        memory.summarise(session)  # after the job that the first one left
+        assert memory.status().units.of_all == 1
 
 
 def test_an_embedder_may_be_a_function(tmp_path: Path) -> None:

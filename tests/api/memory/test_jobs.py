@@ -12,6 +12,8 @@ from api.memory.cache import MemoryCache
 from api.memory.jobs import JOBS_MAX, JobOptions
 from api.memory.worker import ATTEMPTS_MAX
 from api.memory_errors import TooManyJobs
+from runtime.memory.summaries import Summary, SummaryRequest
+from runtime.state.ports import ModelFailed
 from store.interface.errors import StoreUnavailable
 from store.interface.memory_rows import MemoryChange
 from tests.support.opened_memory import OpenMemory
@@ -118,6 +120,21 @@ async def test_failures_of_other_work_do_not_count_as_job_attempts(
         assert over.status == "failed"
 
 
+@pytest.mark.parametrize(("retryable", "status"), [(False, "failed"), (True, "running")])
+async def test_a_job_shows_why_its_last_attempt_failed(
+    open_memory: OpenMemory, *, retryable: bool, status: str
+) -> None:
+    async def refuse(request: SummaryRequest) -> Summary:
+        raise ModelFailed("the key of the model is refused", retryable=retryable)
+
+    async with open_memory(embedder="none", summarise=refuse) as memory:
+        await add_many(memory, 2)
+        await memory.memory_system.jobs.submit(*OWNER, "summarise", JobOptions())
+        await memory.wait_idle()
+        (job,) = await jobs_of(memory)
+        assert (job.status, job.error) == (status, "the key of the model is refused")
+
+
 @pytest.mark.slow
 async def test_impossible_job_is_given_up_and_the_others_are_done(
     open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
@@ -142,5 +159,5 @@ async def test_job_that_ends_after_its_users_erasure_leaves_nothing(open_memory:
         job = await jobs.submit(*OWNER, "summarise", JobOptions())
         await memory.store.maintenance.erase_user(*OWNER, str(uuid4()), job.created_at)
         await jobs.run(job)
-        await jobs.fail(job, "too late")
+        await jobs.note_failure(job, "too late", is_over=True)
         assert (await memory.store.memory.jobs(OWNER[0])).rows == []
