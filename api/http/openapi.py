@@ -165,6 +165,7 @@ def complete(document: dict[str, Any]) -> dict[str, Any]:
         for operation in path.values():
             _permit_absence(operation.get("requestBody"))
             _add_retries(operation["responses"])
+            _add_locations(operation["responses"])
     return document
 
 
@@ -191,6 +192,14 @@ def _add_retries(responses: dict[str, Any]) -> None:
         kinds = [CODES[code] for code in response["description"].split(", ") if code in CODES]
         if any(kind.retry_after_s for kind in kinds):
             response.setdefault("headers", {})["Retry-After"] = _RETRY_AFTER
+
+
+def _add_locations(responses: dict[str, Any]) -> None:
+    """Describe `Location` for the other success of a route too: its `ResponseSpec` has no headers."""
+    for status in ("201", "202"):
+        headers = responses.get(status, {}).get("headers", {})
+        if "Location" in headers and "200" in responses:
+            responses["200"].setdefault("headers", {"Location": headers["Location"]})
 
 
 def _require_defaults(shown: dict[str, Any], view: type[View]) -> None:

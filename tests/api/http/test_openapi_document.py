@@ -143,6 +143,10 @@ async def test_what_is_created_says_where_it_is(document: Any) -> None:
     assert len(created) > 8
     assert [(method, path) for method, path, answer in created if "Location" not in answer.get("headers", {})] == []
     assert not {(method, path) for method, path, _ in created} & CREATE_200
+    answers = document["paths"]["/api/sessions/import"]["post"]["responses"]
+    assert answers["200"]["headers"]["Location"] == answers["201"]["headers"]["Location"]
+    found = document["paths"]["/api/sessions/by-key"]["post"]["responses"]["200"]
+    assert "Location" not in found["headers"]  # it names its session in the body
 
 
 async def test_links_to_other_pages_are_described(document: Any) -> None:
