@@ -126,10 +126,12 @@ _VALUE_DIFFERS = f"""SELECT now.tenant, now.user_id, any_value(writes.session_id
     GROUP BY now.tenant, now.user_id, now.name, now.value
     HAVING NOT coalesce(bool_or(writes."new"::VARCHAR = now.value::VARCHAR), false)"""  # noqa: S608
 
-# A margin of one minute, because of two concurrent turns the one that finishes later may be committed first.
+# A margin of one minute, because of two concurrent turns the one that finishes later may be committed first. What a
+# session wrote last follows from its turns, not from their times: a clock may have been set back between them.
 _VALUE_BEHIND = f"""SELECT now.tenant, now.user_id, arg_max(writes.session_id, writes.written_at) AS session_id,
         arg_max(writes.turn, writes.written_at) AS turn, '`' || now.name || '` was written later' AS what
-    FROM user_variables AS now JOIN ({_WRITES}) AS writes
+    FROM user_variables AS now JOIN (SELECT * FROM ({_WRITES}) QUALIFY row_number() OVER (
+            PARTITION BY tenant, user_id, name, session_id ORDER BY turn DESC, written_at DESC) = 1) AS writes
         ON writes.tenant = now.tenant AND writes.user_id = now.user_id AND writes.name = now.name
         AND writes.written_at > now.updated_at + INTERVAL 1 MINUTE
     GROUP BY now.tenant, now.user_id, now.name"""  # noqa: S608

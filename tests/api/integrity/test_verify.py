@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
@@ -172,6 +172,39 @@ async def test_a_variable_that_was_written_later_is_reported(data: Path, app: Op
     async with app(data, embedder="none") as api:
         [finding] = (await verified(api))["findings"]
     assert (finding["code"], finding["userId"], finding["isDamage"]) == ("variable_behind", "ana", False)
+
+
+MOOD = """
+cuebook: 1
+script: mood
+use: [globals.yaml]
+phases:
+  - phase: p
+    topics:
+      - topic: t
+        actions:
+          - {ask: How are you?, id: now, into: mood}
+          - {ask: And later?, id: later, into: mood}
+          - {ask: And then?, id: then}
+"""
+
+
+async def test_a_clock_that_was_set_back_is_no_later_write(tmp_path: Path, app: OpenApp) -> None:
+    times, scripts = [datetime(2026, 5, 4, 12, tzinfo=UTC)], tmp_path / "scripts"
+    scripts.mkdir()
+    (scripts / "mood.yaml").write_text(MOOD)
+    (scripts / "globals.yaml").write_text("globals: [{var: mood}]")
+    async with app(tmp_path, embedder="none", scripts=scripts, clock=lambda: times[-1]) as api:
+        session = await api.create_session("mood")
+        await api.send_texts(session, "well")
+        times.append(times[-1] - timedelta(hours=1))
+        await api.send_texts(session, "better")
+        assert (await api.read("/api/users/ana/variables"))["variables"]["mood"]["value"] == "better"
+        assert (await verified(api))["findings"] == []
+    damage(tmp_path, "UPDATE user_variable_values SET updated_at = updated_at - INTERVAL 1 HOUR")
+    async with app(tmp_path, embedder="none") as api:
+        [finding] = (await verified(api))["findings"]
+    assert (finding["code"], finding["turn"]) == ("variable_behind", 2)
 
 
 @pytest.mark.gate
