@@ -97,6 +97,7 @@ class Connection(HttpToolsProtocol):
         self._stays = False
         self._is_half_closed = False
         self._header_bytes = 0
+        self._problem = "Invalid HTTP request received."
         self._answering: RequestResponseCycle | None = None
         self._bound_silence()
         self.server_state.admit(self)
@@ -151,14 +152,22 @@ class Connection(HttpToolsProtocol):
             self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
             self._parse(b"%s%s\r\n%s" % (first, b"".join(lines), data[upgrade.args[0] :]))
         except HttpParserError:
-            self.send_400_response("Invalid HTTP request received.")
+            self.send_400_response(self._problem)
 
     def on_headers_complete(self) -> None:
-        """Begin a request. Raises HttpParserError, which ends the connection, if too many wait for it."""
+        """Begin a request.
+
+        Raises HttpParserError, which ends the connection, if too many wait for it, or if its host is missing or
+        ambiguous (RFC 9112, 3.2).
+        """
         if self.parser.should_upgrade():
             if self.parser.get_method() == b"CONNECT":
                 raise HttpParserError
             return
+        hosts = sum(name == b"host" for name, _ in self.headers)
+        if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
+            self._problem = f"the request has {hosts or 'no'} `Host` headers; send one"
+            raise HttpParserError
         super().on_headers_complete()
         self.cycle.transport = self  # type: ignore[assignment]  # has what a cycle calls
         self._stays, self.cycle.keep_alive = self.cycle.keep_alive, False  # until its body is complete

@@ -183,16 +183,21 @@ async def test_a_body_in_drops_ends_and_a_slow_one_does_not(serve: Serve) -> Non
     [
         (b"hello\r\n\r\n", "Invalid HTTP request received."),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", "Invalid HTTP request received."),
-        (b"POST /api/sessions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "Invalid HTTP request received."),
+        (
+            b"POST /api/sessions HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+            "Invalid HTTP request received.",
+        ),
         (
             b"POST / HTTP/1.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0",
             "Invalid HTTP request received.",
         ),
         (b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n", "Invalid HTTP request received."),
+        (b"GET /health HTTP/1.1\r\n\r\n", "the request has no `Host` headers; send one"),
+        (b"GET /health HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", "the request has 2 `Host` headers; send one"),
         (b"GET http://[ HTTP/1.1\r\nHost: localhost\r\n\r\n", "Invalid HTTP request received."),
         (b"GET / HTTP/1.1\r\nX: " + b"a" * 70_000, "the headers have more than 65,536 bytes"),
     ],
-    ids=["no HTTP", "HTTP/2", "chunk", "two lengths", "tunnel", "address", "headers"],
+    ids=["no HTTP", "HTTP/2", "chunk", "two lengths", "tunnel", "no host", "two hosts", "address", "headers"],
 )
 async def test_what_is_no_request_is_refused(serve: Serve, sent: bytes, problem: str) -> None:
     server = serve()
@@ -209,7 +214,7 @@ async def test_what_is_no_request_is_refused(serve: Serve, sent: bytes, problem:
 async def test_requests_that_wait_for_others_have_a_bound(serve: Serve) -> None:
     server = serve()
     await server.ready()
-    last = b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n"
+    last = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     async with connected(server.port, 1, HEALTH * 99 + last) as (connection,):
         assert (await ended(connection, 20)).count(b"HTTP/1.1 200 ") == 100
     async with connected(server.port, 1, HEALTH * 1_000) as (connection,):
@@ -222,7 +227,9 @@ async def test_requests_of_one_connection_are_answered_in_order(serve: Serve) ->
 
     An answer to HEAD has the length of a body, and none.
     """
-    upgrade = b"POST /api/sessions HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+    upgrade = (
+        b"POST /api/sessions HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+    )
     upgrade += b"HTTP2-Settings: AAMAAABk\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
     server = serve()
     await server.ready()
@@ -232,7 +239,7 @@ async def test_requests_of_one_connection_are_answered_in_order(serve: Serve) ->
         async with asyncio.timeout(20):
             while b"REQUEST_INVALID" not in got:
                 got += await loop.sock_recv(connection, 65_536)
-            last = b"GET /nowhere HTTP/1.1\r\nConnection: close\r\n\r\n"
+            last = b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
             await loop.sock_sendall(connection, HEALTH + HEALTH.replace(b"GET", b"HEAD") + HEALTH + last)
         got += await ended(connection, 20)
     assert [int(each) for each in re.findall(rb"HTTP/1.1 (\d+) ", got)] == [400, 200, 200, 200, 404]
