@@ -1,5 +1,6 @@
 """``cuebook query`` and ``cuebook report``: run SQL or a built-in report over the database or a snapshot."""
 
+import re
 from collections.abc import Mapping
 from contextlib import closing
 from difflib import get_close_matches
@@ -46,8 +47,18 @@ _TRUNCATED: Mapping[Limit, str] = {
 }
 """How to see the rows that a limit left out."""
 
+_COMMENT = re.compile(r"--[^=]*\s")
 
-@click.command(epilog='Example: cuebook query "SELECT role, count(*) FROM messages GROUP BY role"')
+
+class _QueryCommand(click.Command):
+    """A command whose SQL may begin with a comment, which looks like an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put a space before such a comment: unlike one, the name of an option contains none."""
+        return super().parse_args(ctx, [f" {each}" if _COMMENT.match(each) else each for each in args])
+
+
+@click.command(cls=_QueryCommand, epilog='Example: cuebook query "SELECT role, count(*) FROM messages GROUP BY role"')
 @click.argument("sql", required=False)
 @click.option("--rows", type=click.IntRange(1, ROWS_MAX), default=ROWS_DEFAULT, help="Maximum number of rows [10000].")
 @click.option(

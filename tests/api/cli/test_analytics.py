@@ -43,6 +43,14 @@ def analyst(cuebook: Cuebook, talked: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return run
 
 
+def test_a_query_may_begin_with_a_comment(analyst: Cuebook) -> None:
+    for comment in ("-- who = role\n", "--how many\n"):
+        assert analyst("query", comment + COUNT, "--format", "csv").stdout.startswith("role,n\nassistant,")
+    misspelt = analyst("query", COUNT, "--fromat", "csv", code=2).stderr
+    assert "No such option" in misspelt
+    assert "--fromat" in misspelt
+
+
 @pytest.mark.slow
 def test_an_answer_comes_in_the_format_that_is_asked_for(analyst: Cuebook, tmp_path: Path) -> None:
     rows = [["role", "n"], ["assistant", "5"], ["user", "2"]]
