@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from api.client.transport import CuebookError, RetryPolicy
     from api.embedded import open_runtime
     from api.embedded_memory import open_memory
-    from api.memory_errors import InvalidMemoryRequest, UnitIdExists
+    from api.memory_errors import InvalidMemoryRequest, UnitIdExists, WorkFailed
     from api.settings import Settings, SettingsInvalid
     from api.tools.python_tool import Tool
     from api.webhooks.signing import InvalidSignature, verify_webhook
@@ -52,6 +52,7 @@ __all__ = [
     "Tool",
     "UnitIdExists",
     "Variable",
+    "WorkFailed",
     "action",
     "create_app",
     "open_memory",
@@ -85,6 +86,7 @@ _MODULES: Final = {
     "SyncClient": "api.client.client",
     "Tool": "api.tools.python_tool",
     "UnitIdExists": "api.memory_errors",
+    "WorkFailed": "api.memory_errors",
     "create_app": "api.app",
     "open_memory": "api.embedded_memory",
     "open_runtime": "api.embedded",

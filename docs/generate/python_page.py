@@ -35,7 +35,7 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "Memory",
         "Use the memory of one user without a server.",
-        ("open_memory", "InvalidMemoryRequest", "UnitIdExists", "FilterInvalid"),
+        ("open_memory", "InvalidMemoryRequest", "UnitIdExists", "FilterInvalid", "WorkFailed"),
     ),
     ("Tools", "Write a function that scripts call.", ("Tool",)),
     (
