@@ -99,7 +99,7 @@ def size_of(path: Path) -> int:
 
 def why_not_open(path: Path, error: duckdb.Error) -> DatabaseLocked | DatabaseUnreadable | StoreUnavailable:
     """Return the error of the store for DuckDB's error when opening a file."""
-    message = str(error)
+    message = str(error).rstrip(".!")
     if isinstance(error, duckdb.ResourceInUseException):
         return DatabaseLocked(path, os.getpid())
     if "Could not set lock on file" in message:
