@@ -283,7 +283,7 @@ def session_view(cached: CachedSession) -> SessionView:
         error=_error_view(cached),
         locale=cached.state.locale,
         script=script_outline(cached.program.script),
-        updated_at=max(cached.updated_at, cached.session.created_at),  # a fork is younger than its turns
+        updated_at=cached.updated_at,
         completed_at=cached.updated_at if cached.state.status == "completed" else None,
     )
 
