@@ -85,7 +85,7 @@ def read_outputs(
             values[output.get] = value
         else:
             reasons[output.get] = _reason(output, part, whole)
-    if any(output.get in values and _part_of(output, parts) is None for output in outputs):
+    if parts and any(output.get in values and _part_of(output, parts) is None for output in outputs):
         for output in [each for each in outputs if each.get in reasons]:
             part = before_comma(_part_of(output, parts) or "")  # what follows is the value of another output
             if part and is_given(value := _read(output, part, reply, today, locale)):
