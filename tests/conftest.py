@@ -4,14 +4,12 @@ import asyncio
 import logging
 import os
 import signal
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import httpx
 import pytest
 import structlog
@@ -27,15 +25,17 @@ from api.settings import Settings
 from api.timestamps import utc_now
 from runtime.models.offline_model import OfflineModel
 from runtime.state.ports import Clock, Model
-from store.duckdb import database_file
-from store.duckdb.database import Database
 from store.duckdb_store import DuckDBStore
 from store.interface.debug_logging import set_level
-from store.interface.private_files import FILE_NAME
 from store.open_store import open_store
 from tests.support import openai_server
 from tests.support.api_client import OPERATOR_KEY, ApiClient
-from tests.support.data_folders import databases_dropped, is_postgres_chosen, open_postgres
+from tests.support.data_folders import (
+    databases_dropped,
+    is_postgres_chosen,
+    new_databases_copied,
+    open_postgres,
+)
 from tests.support.effort import EFFORT, repeats
 from tests.support.fixture_types import NewStreamClient, OpenApp, Serve
 from tests.support.openai_server import Endpoint
@@ -93,19 +93,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 @pytest.fixture(autouse=True, scope="session")
 def new_databases() -> Iterator[None]:
-    """Copy one new database for each test that needs one, because creating its tables takes half a second."""
-    connect = database_file._connect
-    with tempfile.TemporaryDirectory() as folder:
-        Database.open(Path(folder)).close()
-        new = (Path(folder) / FILE_NAME).read_bytes()
-
-    def connect_to_copy(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
-        if not read_only and not path.exists():
-            path.write_bytes(new)
-        return connect(path, read_only=read_only)
-
-    with pytest.MonkeyPatch.context() as copying:
-        copying.setattr(database_file, "_connect", connect_to_copy)
+    """Copy one new database for each test that needs one."""
+    with new_databases_copied():
         yield
 
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from runtime.answers.patterns import MatchWanted
-from runtime.context.ports import Condense
+from runtime.context.ports import Condense, View
 from runtime.memory.recall.terms import says_nothing
 from runtime.state.events import Message
 from runtime.state.ports import (
@@ -74,7 +74,6 @@ async def complete(
     """
     goal, strategy = _purpose(run)
     view = run.view(action)
-    has_account = purpose in _WITH_SUMMARY and (view.summary or view.memo)
     memories = await _memories(run, run.last_heard() or task.text) if purpose in _WITH_SUMMARY else ()
     role = run.role
     speaker = run.program.roles.get(role)
@@ -100,7 +99,7 @@ async def complete(
         known=dict(run.progress.values),
         replies=tuple(run.progress.replies),
         history=view.messages,
-        account=ConversationSummary(summary=view.summary, memo=view.memo) if has_account else UNSET,
+        account=_account(purpose, view),
         memories=memories or UNSET,
         records=records,
         role=role,
@@ -114,6 +113,12 @@ async def complete(
         tools=(tools_offered(run, action) if purpose in SPEAKING else ()) or UNSET,
     )
     return await _reply_to(run, request, action, speak)
+
+
+def _account(purpose: Purpose, view: View) -> ConversationSummary | UnsetType:
+    """Return the summary and the memo of the older conversation, if the request contains one of them."""
+    has_account = purpose in _WITH_SUMMARY and (view.summary or view.memo)
+    return ConversationSummary(summary=view.summary, memo=view.memo) if has_account else UNSET
 
 
 async def _reply_to(

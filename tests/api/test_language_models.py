@@ -313,7 +313,7 @@ FAILURES: list[dict[str, Any]] = [
     {"status": 302, "headers": {"Location": f"http://127.0.0.1:9/{KEY}"}},
     {"body": f"<html>{KEY}"},
     {"cut": -1},
-    {"wait_s": 2.0},
+    {"wait_s": 6.0},
     {"content": ""},
     {"content": '{"texd": "x"}'},
 ]
@@ -322,7 +322,7 @@ FAILURES: list[dict[str, Any]] = [
 @pytest.mark.gate
 @pytest.mark.database_file
 async def test_the_key_is_nowhere_to_be_seen(serve: Serve, tmp_path: Path, endpoint: Endpoint) -> None:
-    settings = f'model_url = "{endpoint.url}"\nmodel_attempts = 1\nmodel_timeout_s = 0.5\nlog_level = "debug"\n'
+    settings = f'model_url = "{endpoint.url}"\nmodel_attempts = 1\nmodel_timeout_s = 3\nlog_level = "debug"\n'
     (tmp_path / "cuebook.toml").write_text(settings)
     server = serve("--model", "openai:tiny", CUEBOOK_MODEL_KEY=KEY, OPENAI_LOG="debug")
     await server.ready()

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import cache
@@ -10,8 +11,11 @@ from uuid import uuid4
 
 import duckdb
 import psycopg
+from pytest import MonkeyPatch
 
 from store.analytics.postgres_mirror import ALL, PostgresMirror
+from store.duckdb import database_file as files
+from store.duckdb.database import Database
 from store.duckdb.engine import READ_TIMEOUT_S
 from store.interface.private_files import FILE_NAME, MIRROR_FOLDER
 from store.postgres.engine import PostgresEngine
@@ -37,6 +41,24 @@ def url_of(folder: Path) -> str:
 def open_postgres(folder: Path, *, read_only: bool = False, read_timeout_s: float = READ_TIMEOUT_S) -> PostgresStore:
     """Open the database that a folder has instead of a file."""
     return PostgresStore.open(url_of(folder), folder, read_only=read_only, read_timeout_s=read_timeout_s)
+
+
+@contextmanager
+def new_databases_copied() -> Iterator[None]:
+    """Copy one new database wherever the block creates a file, because creating its tables takes half a second."""
+    connect = files._connect
+    with tempfile.TemporaryDirectory() as folder:
+        Database.open(Path(folder)).close()
+        new = (Path(folder) / FILE_NAME).read_bytes()
+
+    def connect_to_copy(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
+        if not read_only and not path.exists():
+            path.write_bytes(new)
+        return connect(path, read_only=read_only)
+
+    with MonkeyPatch.context() as copying:
+        copying.setattr(files, "_connect", connect_to_copy)
+        yield
 
 
 def copied(folder: Path, target: Path) -> Path:

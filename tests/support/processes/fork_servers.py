@@ -1,4 +1,5 @@
-"""Starts commands of `cuebook` again and again without importing it again: each is a fork of this process.
+"""Starts commands of `cuebook` again and again without importing it again: each is a fork of this process, which has
+registered the routes and has a new database that they copy.
 
 An order is a line of JSON: a command to be started (`arguments`, `folder`, `log`, `environment`), answered with the
 process id, or a process that has ended (`reap`), answered with its exit code, as subprocess gives it.
@@ -13,6 +14,9 @@ from typing import Any
 
 import api.cli.serve  # noqa: F401  (what takes the time)
 from api.cli.main import main
+from api.http.application import openapi_document
+from api.settings import Settings
+from tests.support.data_folders import new_databases_copied
 from tests.support.kill_points import kill_at
 
 
@@ -56,4 +60,6 @@ def take_orders() -> None:
 
 
 if __name__ == "__main__":
-    take_orders()
+    openapi_document(Settings())  # so that the routes are registered
+    with new_databases_copied():
+        take_orders()
