@@ -30,14 +30,17 @@ PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 .PHONY: run console test test-all test-gate test-postgres soak check size trace bench bench-memory bench-analytics fuzz mutants reference pictures docs transcripts clean
 
-.venv/base: pyproject.toml .ci/constraints.txt
+.venv/bin/pip:
 	$(PYTHON) -m venv .venv
+
+.venv/base: pyproject.toml .ci/constraints.txt | .venv/bin/pip
 	$(PIP) -e .
 	touch $@
 
-.venv/dev: .venv/base
+# this one and `.venv/console` install what they are based on in the same step, which takes half a minute less
+.venv/dev: pyproject.toml .ci/constraints.txt | .venv/bin/pip
 	$(PIP) -e '.[dev]'
-	touch $@
+	touch .venv/base $@
 
 .venv/postgres: .venv/base
 	$(PIP) -e '.[postgres]'
@@ -51,9 +54,9 @@ PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 	$(PIP) -e '.[client-tests]'
 	touch $@
 
-.venv/console: .venv/dev
-	$(PIP) -e '.[console-tests]'
-	touch $@
+.venv/console: pyproject.toml .ci/constraints.txt | .venv/bin/pip
+	$(PIP) -e '.[dev,console-tests]'
+	touch .venv/base .venv/dev $@
 
 .venv/mutants: .venv/dev
 	$(PIP) -e '.[mutation-tests]'

@@ -14,8 +14,6 @@ from tests.support.fixture_types import Serve
 from tests.support.ports import free_port
 from tests.support.server_process import ServerProcess
 
-pytestmark = pytest.mark.gate
-
 HOSTILE_SCRIPT = """
 cuebook: 1
 script: hostile
@@ -107,6 +105,7 @@ async def test_a_long_form_is_filled_in_on_a_phone(open_page: OpenPage, server: 
     assert await page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("theme", ["light", "dark"])
 async def test_a_conversation_on_a_phone(open_page: OpenPage, server: ServerProcess, theme: str) -> None:
     page = await open_page(await new_link(server), width=360, theme=theme)
@@ -129,6 +128,7 @@ async def test_a_conversation_on_a_phone(open_page: OpenPage, server: ServerProc
     await expect(said).not_to_contain_text("Ana")
 
 
+@pytest.mark.gate
 async def test_the_device_comes_back_and_its_tabs_are_in_step(open_page: OpenPage, server: ServerProcess) -> None:
     address = await new_link(server)
     page = await open_page(address)
@@ -150,6 +150,7 @@ async def test_the_device_comes_back_and_its_tabs_are_in_step(open_page: OpenPag
     assert texts.count("41") == 1
 
 
+@pytest.mark.gate
 async def test_a_message_is_taken_once_whatever_the_network_does(open_page: OpenPage, server: ServerProcess) -> None:
     page = await open_page(await new_link(server))
     await begin(page)
@@ -214,6 +215,7 @@ async def test_table_error_is_at_its_cell_and_a_file_says_what_is_sent(
     assert await violations(page) == []
 
 
+@pytest.mark.gate
 async def test_a_refused_message_can_be_sent_again(open_page: OpenPage, server: ServerProcess) -> None:
     page = await open_page(await new_link(server))
     await begin(page)
@@ -260,6 +262,7 @@ async def test_error_of_a_stream_has_its_status_and_is_tried_again(open_page: Op
     await expect(page.get_by_text("This message was not sent:")).to_have_count(0)
 
 
+@pytest.mark.gate
 async def test_a_lost_stream_is_restored_without_a_gap(open_page: OpenPage, server: ServerProcess) -> None:
     page = await open_page(await new_link(server))
     is_lost = True
@@ -290,6 +293,7 @@ async def test_a_code_is_for_one_person(open_page: OpenPage, server: ServerProce
             await page.reload()
 
 
+@pytest.mark.gate
 async def test_what_a_link_refuses_is_explained(open_page: OpenPage, server: ServerProcess) -> None:
     page = await open_page("/chat/nothing")
     await expect(page.get_by_role("alert")).to_contain_text("This link does not exist, or it was withdrawn.")

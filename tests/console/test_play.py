@@ -10,8 +10,6 @@ from tests.console.conftest import OpenPage, Restart, begin_long_session
 from tests.support.openai_server import Endpoint
 from tests.support.server_process import ServerProcess
 
-pytestmark = pytest.mark.gate
-
 
 async def begin(page: Page, script: str = "visit") -> None:
     await page.get_by_label("Script").select_option(script)
@@ -24,6 +22,7 @@ async def say(page: Page, text: str) -> None:
     await page.keyboard.press("Enter")
 
 
+@pytest.mark.gate
 async def test_a_conversation_from_begin_to_end(open_page: OpenPage) -> None:
     page = await open_page("/play")
     await begin(page)
@@ -60,6 +59,7 @@ async def test_a_reply_sent_too_early_waits_for_the_answer(open_page: OpenPage) 
     await expect(page.get_by_label("Message")).to_have_value("")
 
 
+@pytest.mark.gate
 async def test_a_message_that_was_not_sent_stays_and_is_sent_again(open_page: OpenPage) -> None:
     page = await open_page("/play")
     await begin(page)
@@ -133,6 +133,7 @@ async def test_changes_of_a_turn_are_beside_it(open_page: OpenPage) -> None:
     await expect(page.get_by_text("hello › who › ask_age")).to_be_visible()
 
 
+@pytest.mark.gate
 async def test_back_to_a_turn_and_on(open_page: OpenPage) -> None:
     page = await open_page("/play")
     await begin(page)
@@ -170,6 +171,7 @@ async def test_messages_before_the_last_200_are_read_on_request(open_page: OpenP
     assert await said.get_by_text("Line ").count() == 230
 
 
+@pytest.mark.gate
 async def test_restart_begins_another_session(open_page: OpenPage) -> None:
     page = await open_page("/play")
     await begin(page)
@@ -193,6 +195,7 @@ async def test_text_typed_before_a_restart_goes_along(open_page: OpenPage) -> No
     await expect(typed).to_have_value("")
 
 
+@pytest.mark.gate
 async def test_with_the_keyboard_alone(open_page: OpenPage) -> None:
     page = await open_page("/play")
     begin = page.get_by_role("button", name="Begin")
@@ -229,6 +232,7 @@ forms:
 """
 
 
+@pytest.mark.gate
 async def test_a_form_shows_what_is_missing(open_page: OpenPage, server: ServerProcess) -> None:
     async with server.client() as api:
         await api.publish_script(FORM)
@@ -336,6 +340,7 @@ async def test_moment_that_a_session_waits_for_comes_at_once(open_page: OpenPage
     await expect(page.get_by_role("log")).to_contain_text("There you are.")
 
 
+@pytest.mark.gate
 async def test_what_a_session_does_by_itself_appears(open_page: OpenPage, server: ServerProcess) -> None:
     text = "cuebook: 1\nscript: waits\nactions:\n  - wait: 2 seconds\n  - ask: There you are. Who?\n    into: who\n"
     async with server.client() as api:

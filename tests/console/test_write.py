@@ -11,8 +11,6 @@ from tests.console.conftest import NewKey, OpenPage, sign_in
 from tests.console.test_quality import violations
 from tests.support.server_process import ServerProcess
 
-pytestmark = pytest.mark.gate
-
 TALK = "cuebook: 1\nscript: talk\nactions:\n  - say: One.\n  - say: Two.\n"
 
 
@@ -43,6 +41,7 @@ async def tab(page: Page, name: str) -> None:
     await page.get_by_role("tab", name=name).click()
 
 
+@pytest.mark.gate
 async def test_first_script_is_written_tried_shared_and_published(open_page: OpenPage) -> None:
     page = await open_new(open_page)
     await page.get_by_label("Insert").select_option(label="Let choose")
@@ -162,6 +161,7 @@ async def test_text_is_checked_again_after_the_server_did_not_answer(open_page: 
     await expect(page.get_by_role("tabpanel")).to_contain_text("Did you mean `say`?")
 
 
+@pytest.mark.gate
 async def test_problems_are_marked_explained_and_lead_to_their_line(open_page: OpenPage) -> None:
     page = await open_new(open_page)
     await write_at_end(page, "  - sy: Bye.\n")
@@ -179,6 +179,7 @@ async def test_problems_are_marked_explained_and_lead_to_their_line(open_page: O
     await expect(panel).to_contain_text("Did you mean `say`?")
 
 
+@pytest.mark.gate
 async def test_text_is_saved_as_it_is_written_with_its_errors(open_page: OpenPage, server: ServerProcess) -> None:
     page = await open_new(open_page)
     await write_at_end(page, "  - sy: Bye.\n")
@@ -190,6 +191,7 @@ async def test_text_is_saved_as_it_is_written_with_its_errors(open_page: OpenPag
         assert "sy: Bye." in (await api.read("/api/drafts/my-talk"))["yamlContent"]
 
 
+@pytest.mark.gate
 async def test_two_tabs_do_not_overwrite_each_other(open_page: OpenPage, server: ServerProcess) -> None:
     first = await open_new(open_page)
     await write_at_end(first, "  - say: First.\n")
@@ -240,6 +242,7 @@ async def test_save_whose_answer_is_lost_is_no_conflict(open_page: OpenPage, ser
         assert "Second." in (await api.read("/api/drafts/my-talk"))["yamlContent"]
 
 
+@pytest.mark.gate
 async def test_changes_of_a_published_script_can_be_discarded(open_page: OpenPage, server: ServerProcess) -> None:
     async with server.client() as api:
         await api.publish_script(TALK)
@@ -374,6 +377,7 @@ async def test_keys_values_and_names_are_completed_where_possible(open_page: Ope
     assert "roles" in await typed("r")
 
 
+@pytest.mark.gate
 async def test_completion_is_chosen_with_the_keyboard_and_explained(open_page: OpenPage) -> None:
     page = await open_new(open_page)
     await write_at_end(page, "  - ")
@@ -387,6 +391,7 @@ async def test_completion_is_chosen_with_the_keyboard_and_explained(open_page: O
     await expect(page.locator(".cm-meaning")).to_contain_text("Where the answer is stored: a variable")
 
 
+@pytest.mark.gate
 async def test_cases_run_after_each_change_and_show_missing_coverage(open_page: OpenPage) -> None:
     page = await open_new(open_page)
     panel = page.get_by_role("tabpanel")

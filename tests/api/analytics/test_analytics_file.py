@@ -169,7 +169,7 @@ analytics_files.refresh_all(made, Place(path), is_masked=True, turns_max=9)
     assert analytics_files.rows(place.path) == analytics_files.rows(whole.path)
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 async def test_simultaneous_readers_share_one_unchanged_file(files: Any) -> None:
     async with files() as (made, store):
         first, *others = await asyncio.gather(*(sessions_in(made) for _ in range(4)))

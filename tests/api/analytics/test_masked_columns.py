@@ -179,7 +179,7 @@ def values(path: Path, table: str, column: str) -> list[Any]:
 NEVER_SET = {("memory_units", "parent_id"), ("memory_units", "duplicate_of"), ("llm_calls", "failures")}
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "column"),
     [(table, column) for table in MASKED for column in MASKED[table] if (table, column) not in NEVER_SET],

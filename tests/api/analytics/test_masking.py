@@ -61,7 +61,7 @@ async def test_an_analyst_finds_no_word_in_any_table_form_or_refusal(app: OpenAp
         assert (await api.post(QUERY, json=said, headers=reader)).json()["rows"][0]["n"] > 0
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 async def test_masked_snapshot_has_no_text_and_reports_work_without_it(app: OpenApp, data: Path) -> None:
     async with app(data, embedder="none") as api:
         answer = await api.get(SNAPSHOT)

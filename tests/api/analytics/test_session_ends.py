@@ -118,7 +118,7 @@ async def test_a_session_says_what_ended_it(ended: dict[str, tuple[str, ...]], t
         assert reached == [(4,)]
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 @pytest.mark.database_file
 async def test_older_records_tell_what_ended_a_session(ended: dict[str, tuple[str, ...]], tmp_path: Path) -> None:
     now = sessions(tmp_path / "data", Place(tmp_path / "now.duckdb"), is_masked=True)

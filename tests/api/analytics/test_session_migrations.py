@@ -49,7 +49,7 @@ async def moved(app: OpenApp, data: Path, later: list[str], steps: list[Any], fi
                 assert answer.is_success, answer.text
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("second", "steps", "visits", "waits"),
     [
@@ -93,7 +93,7 @@ TWICE = FIRST.replace("id: ask_name", "id: ask_figure") + (
 )
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("later", "steps", "rows"),
     [
@@ -148,7 +148,7 @@ BOTH_RENAMED = (
 )
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("second", "steps", "visits"),
     [
@@ -206,7 +206,7 @@ async def test_a_renamed_topic_is_one_step(app: OpenApp, tmp_path: Path) -> None
     assert problems(place.path) == []
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 async def test_an_action_that_is_gone_keeps_its_topic(app: OpenApp, tmp_path: Path) -> None:
     """A renamed topic starts again, since the session is at an action that the new version does not have."""
     await moved(app, tmp_path / "data", [MOVED_TOPIC.replace("id: fill", "id: fill_in")], ["7", 2])

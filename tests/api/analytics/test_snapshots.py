@@ -117,7 +117,7 @@ LEAKS: dict[str, tuple[str, str]] = {
 """What was done to a file, and what is found."""
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 @pytest.mark.parametrize(("which", "done"), [(0, DAMAGES), (0, OTHER_MODELS), (1, LEAKS)])
 def test_what_is_wrong_with_a_file_is_found_and_not_quoted(
     files: tuple[Path, Path], which: int, done: dict[str, tuple[str, str]]
@@ -131,7 +131,7 @@ def test_what_is_wrong_with_a_file_is_found_and_not_quoted(
     assert "secret" not in str(findings)
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 def test_the_rules_of_a_refresh_find_the_same(files: tuple[Path, Path]) -> None:
     assert problems(files[0]) == problems(files[1]) == []
     with duckdb.connect(str(files[0])) as connection:

@@ -180,7 +180,7 @@ def test_variables_that_have_a_value(views: Shown) -> None:
         assert rows_of == {name: (as_text(each["value"]), each["source"]) for name, each in known.items()}
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 def test_variables_at_every_turn(views: Shown) -> None:
     for session in views.sessions:
         for turn in session["turns"]:

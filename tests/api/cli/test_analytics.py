@@ -74,7 +74,7 @@ def test_an_answer_comes_in_the_format_that_is_asked_for(analyst: Cuebook, tmp_p
     assert "there are more rows: raise --rows" in analyst("query", COUNT, "--rows", "1").stderr
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 def test_what_is_wrong_with_a_question_is_reported(analyst: Cuebook, tmp_path: Path) -> None:
     for arguments, why in (
         (["query"], "the query is missing"),

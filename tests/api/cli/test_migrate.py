@@ -48,7 +48,7 @@ def rows(result: Any) -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in found}
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 def test_a_dry_run_with_a_file_publishes_and_moves_nothing(cuebook: RunCommand, write: WriteFile, talked: Any) -> None:
     write("new.yaml", RENAMED)
     result = cuebook("migrate", "new.yaml", "--dry-run", "--data", "data")

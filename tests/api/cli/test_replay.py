@@ -171,7 +171,7 @@ def test_a_recorded_reply_of_a_model_is_replayed(cuebook: RunCommand, led: str) 
     assert (result.exit_code, result.stdout.splitlines()[1:]) == (0, [f"turn {turn}: same" for turn in range(5)])
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", ["turn_calls", "session_calls", "user_day_calls"])
 @pytest.mark.parametrize("calls", [1, 2, 4, 7])
 def test_a_budget_is_used_up_where_it_was(

@@ -250,7 +250,7 @@ async def test_turns_under_way_are_no_damage(app: OpenApp, tmp_path: Path) -> No
         assert (await verified(api))["turns"] == 4 * 3 * 5
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 async def test_redacted_session_is_verified_by_what_is_left(
     talked: tuple[bytes, str], data: Path, app: OpenApp, tmp_path: Path
 ) -> None:

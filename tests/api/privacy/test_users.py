@@ -164,7 +164,7 @@ async def test_two_writers_at_once_lose_nothing(app: OpenApp, tmp_path: Path) ->
         assert variables["seen"]["value"] == 11
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 @pytest.mark.parametrize("fixture", ["app", "server"])
 @pytest.mark.parametrize("user", ["a/b", "../..", "..", "a%2Fb", "a b?c#d", "..%2f", "用户"])
 async def test_every_id_of_a_user_can_be_named(

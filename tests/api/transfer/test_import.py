@@ -140,7 +140,7 @@ async def test_replacing_leaves_nothing_of_what_was_there(api: ApiClient) -> Non
     assert (await api.read(f"/api/sessions/{session['sessionId']}"))["variables"]["age"] == 35
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 @pytest.mark.parametrize("is_deleted", [False, True])
 async def test_the_tables_of_analysts_follow_a_message_that_was_edited(api: ApiClient, is_deleted: bool) -> None:
     async def said() -> list[str]:

@@ -92,7 +92,7 @@ def verdict(text: str, source: str) -> str:
     return "error" if "error" in found else "warning" if found else "fine"
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 @pytest.mark.parametrize("holder", sorted(HOLDERS))
 async def test_check_and_run_agree_on_every_member(prepare: NewSession, holder) -> None:
     forms = [f"{holder}.{part}" for part in PARTS]

@@ -189,7 +189,7 @@ def test_script_that_cannot_be_read_is_not_renamed() -> None:
 READINGS = list(read_folder(LIBRARY))
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 @given(st.sampled_from(READINGS), st.data())
 def test_renamed_library_scripts_have_no_new_problems(reading, data) -> None:
     source, before = reading.source, reading.script

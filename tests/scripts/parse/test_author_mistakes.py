@@ -929,7 +929,7 @@ def test_a_slip_causes_no_further_problem(slip) -> None:
     assert problem.severity == "error"
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 def test_no_slip_of_one_character_is_answered_with_jargon() -> None:
     text = script(*SMALL.strip().splitlines())
     assert not [problem for problem in read_script(Source(text)).problems if problem.severity == "error"]

@@ -93,7 +93,7 @@ def changed(script: Any) -> Iterator[Any]:
         yield from (more, fewer)
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 def test_it_agrees_with_the_reader_on_every_changed_key() -> None:
     script = document((ROOT / "scripts" / "library" / "intake.yaml").read_text("utf-8"))
     for other in changed(script):

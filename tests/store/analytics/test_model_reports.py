@@ -35,7 +35,7 @@ def total(values: Any) -> float | None:
     return float(sum(retained)) if retained else None
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 @CHOICES
 def test_model_cost_adds_up_what_calls_took(model: Any, asked: Ask, given: Mapping[str, str]) -> None:
     reckoned = []
@@ -215,7 +215,7 @@ def first_arm(model: Any, experiment: str, arms: Collection[str]) -> str:
     return min(arms, key=lambda arm: (places[arm][1], arm))
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 @GOALS
 @pytest.mark.parametrize(("unit", "base"), [(None, None), ("session", None), ("user", "b")])
 @pytest.mark.parametrize("given", [ALL, OF_INTAKE], ids=["all", "a script"])

@@ -198,7 +198,7 @@ async def reported(code: str, damage: str, check: Any, fix: Any, spoil: Any) -> 
     assert code.split()[0] in {finding.code for finding in await check()}
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 @pytest.mark.parametrize("code", FIXED)
 async def test_damage_to_derived_rows_is_fixed(memory: Any, check: Any, fix: Any, spoil: Any, code: str) -> None:
     truth, others = await spoil(TRUTH), await memory.units("clinic", "ben")

@@ -33,7 +33,7 @@ def units(memory_command: Callable[..., Any], user: tuple[str, str]) -> list[Any
     return [{name: unit[name] for name in FIELDS} for unit in listed]
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["json", "parquet", "sqlite"])
 def test_a_memory_goes_to_a_file_and_comes_back_equal(memory_command: RunCommand, said: list[str], ending: str) -> None:
     file = f"ana.{ending}"
