@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 import tenacity
 
-from runtime.models.hosted.capabilities import Capabilities, body_of, capabilities_of, without
+from runtime.models.hosted.capabilities import Capabilities, body_of, capabilities_of, sent_prompt, without
 from runtime.models.hosted.endpoint import Endpoint, EndpointReply, Listener
 from runtime.models.hosted.failures import AttemptFailure
 from runtime.models.hosted.reply_reader import (
@@ -89,7 +89,9 @@ class HostedModel:
         chars_max = CHARS_MIN + CHARS_PER_TOKEN_MAX * self.settings.output_tokens_max
         while True:
             capabilities = self._capabilities
-            body = body_of(self._called, prompt, capabilities, self.settings, stream=hear is not None)
+            meter.sent = sent_prompt(prompt, capabilities)
+            stream = hear is not None
+            body = body_of(self._called, meter.sent, prompt, capabilities, self.settings, stream=stream)
             words = TextStream(request, prompt, hear, meter.note_first_text) if hear is not None else None
             meter.parameters = _parameters(body, capabilities, prompt)
             try:

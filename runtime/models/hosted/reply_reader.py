@@ -5,6 +5,7 @@ While a reply grows, its text is streamed as soon as all fields that decide abou
 """
 
 import itertools
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
@@ -32,6 +33,7 @@ _END_OF_THOUGHT = re.compile(r"</think(?:ing)?>")
 _MARKS = re.compile(r"<\|[\w ]{1,40}\|>|</?tool_call>")
 _FENCED = re.compile(r"```\w*[ \t]*\n?(.*?)(?:```|$)", re.DOTALL)
 _OF_JSON = re.compile(r"""[{\[]\s*["'{\[}\]]|["']\s*:""")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _CONSTANTS = frozenset({"null", "true", "false"})
 _PLAIN: Schema = {"properties": {"text": {}}}
 
@@ -87,6 +89,13 @@ def visible(raw: str) -> str:
     return (_MARKS.sub("", text) if marked else text).strip()
 
 
+def whole_characters(text: str) -> str:
+    """Return a text with its surrogate pairs joined; half a pair, which cannot be stored, becomes U+FFFD."""
+    return (
+        text if _SURROGATE.search(text) is None else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    )
+
+
 def object_in(raw: str, schema: Schema) -> Object | None:
     """Return the object with the requested properties, as far as there is one, else None.
 
@@ -135,7 +144,8 @@ def _candidates(text: str) -> Iterator[object]:
             continue
     if 0 < text.count("{") <= REPAIRED_BRACES_MAX and len(text) <= REPAIRED_CHARS_MAX:
         try:
-            yield json_repair.loads(text[text.index("{") :])
+            repaired = json.dumps(json_repair.loads(text[text.index("{") :]), ensure_ascii=False)
+            yield json.loads(whole_characters(repaired))
         except (ValueError, RecursionError):
             return
 
