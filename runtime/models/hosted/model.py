@@ -14,6 +14,7 @@ from runtime.models.hosted.failures import AttemptFailure
 from runtime.models.hosted.reply_reader import (
     ReplyReading,
     TextStream,
+    begins_in_thought,
     fill_placeholders,
     nothing_read,
     read_reply,
@@ -36,7 +37,7 @@ T = TypeVar("T")
 
 
 class HostedModel:
-    """A model at an endpoint. It remembers the parameters that the endpoint refuses."""
+    """A model at an endpoint. It remembers the parameters that the endpoint refuses, and how its replies begin."""
 
     def __init__(
         self,
@@ -52,6 +53,7 @@ class HostedModel:
         self._prompts = prompts
         self._clock = clock
         self._capabilities = capabilities_of(settings)
+        self._begins_in_thought = False  # whether replies have begun with reasoning that only its end tag marks
 
     async def complete(self, request: ModelRequest, hear: OnReply | None) -> ModelReply:
         """Return the model's reply. Raises ModelFailed, which contains the usage."""
@@ -92,7 +94,11 @@ class HostedModel:
             meter.sent = sent_prompt(prompt, capabilities)
             stream = hear is not None
             body = body_of(self._called, meter.sent, prompt, capabilities, self.settings, stream=stream)
-            words = TextStream(request, prompt, hear, meter.note_first_text) if hear is not None else None
+            words = (
+                TextStream(request, prompt, hear, meter.note_first_text, begins_in_thought=self._begins_in_thought)
+                if hear is not None
+                else None
+            )
             meter.parameters = _parameters(body, capabilities, prompt)
             try:
                 said = await self.endpoint.call(
@@ -107,6 +113,7 @@ class HostedModel:
                     self._capabilities = fewer
             else:
                 meter.note_reply(said)
+                self._begins_in_thought = self._begins_in_thought or begins_in_thought(said.text)
                 if said.finish == "length" and not visible(said.text):
                     raise AttemptFailure("short")
                 return said
