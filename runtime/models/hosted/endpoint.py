@@ -46,11 +46,19 @@ class Listener(Struct, frozen=True):
     grew: Callable[[str], None]
 
 
+class EndpointCall(Struct, frozen=True):
+    """A call of a tool in the endpoint's own form; the arguments are JSON."""
+
+    name: str
+    arguments: str
+
+
 class EndpointReply(Struct, frozen=True, kw_only=True):
     """The result of a call."""
 
     text: str
-    is_called: bool = False  # the text is the arguments of a tool call; there was no content
+    is_called: bool = False  # the text is the arguments of tool calls; there was no content
+    call: EndpointCall | None = None  # the first of them
     model: str = ""
     finish: str = ""
     input_tokens: int | None = None
@@ -62,14 +70,18 @@ class EndpointReply(Struct, frozen=True, kw_only=True):
 
 
 class _Function(Struct, frozen=True):
+    name: str | None = None
     arguments: str | dict[str, object] | None = None  # some endpoints send the object itself
 
     @property
     def written(self) -> str:
-        return self.arguments if isinstance(self.arguments, str) else msgspec.json.encode(self.arguments or {}).decode()
+        if isinstance(self.arguments, dict):
+            return msgspec.json.encode(self.arguments).decode()
+        return self.arguments or ""
 
 
 class _ToolCall(Struct, frozen=True):
+    index: int | None = None
     function: _Function | None = None
 
 
@@ -95,8 +107,7 @@ class _Message(Struct, frozen=True):
 
     @property
     def called(self) -> str:
-        functions = [each.function for each in self.tool_calls or () if each.function is not None]
-        return "".join(each.written for each in functions if each.arguments)
+        return "".join(each.function.written for each in self.tool_calls or () if each.function is not None)
 
 
 class _Choice(Struct, frozen=True):
@@ -271,6 +282,8 @@ class _PartialReply:
         self._clock = clock
         self._words: list[str] = []
         self._call: list[str] = []
+        self._first_name = ""
+        self._first_arguments: list[str] = []
         self._chars = 0
         self._reported_chars = 0
         self._reported_at = 0.0
@@ -281,9 +294,17 @@ class _PartialReply:
             self._words.append(piece.words)
         if piece.called:
             self._call.append(piece.called)
+        for place, each in enumerate(piece.tool_calls or ()):
+            if each.function is not None and (place if each.index is None else each.index) == 0:
+                self._first_name = self._first_name or each.function.name or ""
+                self._first_arguments.append(each.function.written)
         self._chars += len(piece.words) + len(piece.called)
         if self._chars > self._chars_max:
             raise AttemptFailure("long")
+
+    def call(self) -> EndpointCall | None:
+        """Return the first call of a tool, if the reply is one."""
+        return EndpointCall(self._first_name, "".join(self._first_arguments)) if self.text()[1] else None
 
     def report(self, *, at_last: bool = False) -> None:
         """Call the listener, if there is enough new text."""
@@ -360,6 +381,7 @@ def _reply_of(growing: _PartialReply, finish: str, model: str, usage: _Tokens | 
     return EndpointReply(
         text=text,
         is_called=is_called,
+        call=growing.call(),
         finish=finish,
         model=model,
         # an endpoint that counts nothing may say 0

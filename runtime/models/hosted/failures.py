@@ -110,6 +110,7 @@ _CODES: Mapping[str, str] = {
     "insufficient_quota": "quota",
     "context_length_exceeded": "context",
     "json_validate_failed": "unusable",  # the endpoint validates the model's JSON, and it was invalid
+    "tool_use_failed": "unusable",  # the model called a tool in the endpoint's own form, which was not requested
     "content_filter": "filtered",
     "data_inspection_failed": "filtered",
 }

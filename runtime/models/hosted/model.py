@@ -24,6 +24,7 @@ from runtime.models.hosted.settings import ModelSettings
 from runtime.models.hosted.usage import UsageMeter
 from runtime.prompts.prompt import Prompt
 from runtime.prompts.rendering import Prompts
+from runtime.prompts.reply_fields import offered_tool
 from runtime.state.deadlines import time_left
 from runtime.state.ports import GivenUp, ModelFailed, ModelReply, ModelRequest, OnReply
 from scripts.expressions.values import Value
@@ -64,7 +65,7 @@ class HostedModel:
         async def attempt() -> ReplyReading:
             nonlocal spare
             try:
-                said = await self._attempt(request, prompt, hear, meter)
+                said = _with_call(request, await self._attempt(request, prompt, hear, meter))
                 spare = nothing_read(said.text, prompt) or spare
                 return _note_end(read_reply(said.text, request, prompt, is_called=said.is_called), said)
             except AttemptFailure as failure:
@@ -129,6 +130,13 @@ def _grew(meter: UsageMeter, words: TextStream | None, text: str) -> None:
     meter.grew(text)
     if words is not None:
         words.grow(text)
+
+
+def _with_call(request: ModelRequest, said: EndpointReply) -> EndpointReply:
+    """Return a reply whose text names the tool that it calls, if that is one of those offered."""
+    if said.call is None or offered_tool(request, said.call.name) is None:
+        return said
+    return msgspec.structs.replace(said, text=msgspec.json.encode(said.call).decode())
 
 
 def _parameters(body: Mapping[str, object], capabilities: Capabilities, prompt: Prompt) -> dict[str, Value]:

@@ -133,8 +133,9 @@ def object_in(raw: str, schema: Schema) -> Object | None:
     text = visible(raw)
     properties: Mapping[str, Schema] = schema["properties"]
     inner = (name.casefold() for each in properties.values() for name in each.get("properties", ()))
-    both = itertools.tee(_candidates(text))  # each is parsed, and repaired, once
-    for names, candidates in zip((frozenset(properties), frozenset(inner)), both, strict=True):
+    of_calls = frozenset({"parameters"} if "arguments" in properties else ())  # as Llama names the arguments of a call
+    each_time = itertools.tee(_candidates(text), 3)  # each is parsed, and repaired, once
+    for names, candidates in zip((frozenset(properties), frozenset(inner), of_calls), each_time, strict=True):
         for candidate in candidates if names else ():
             found = next(_with_any(candidate, names, NESTED_MAX), None)
             if found is not None:

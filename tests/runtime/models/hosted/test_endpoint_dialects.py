@@ -5,8 +5,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from msgspec.structs import replace
 
 from runtime.models.hosted.router import HostedModels
+from runtime.state.ports import ToolCall, ToolOffer
 from tests.runtime.models.hosted.test_hosted_models import JUDGED, PLAIN, Heard, ask, failed, models, say
 from tests.support.openai_server import Endpoint
 
@@ -54,6 +56,45 @@ async def test_arguments_of_a_call_may_be_an_object(endpoint: Endpoint, models) 
     for hear in (None, Heard()):
         reply = await models(attempts=1).complete(ask(), hear)
         assert (reply.text, reply.values) == (JUDGED["text"], {"name": "Ana"})
+
+
+LOOK_UP = ToolOffer(id="look_up", define="Finds an order.", params={"order": {"type": "string"}}, required=("order",))
+
+
+def called(name: str, arguments: Any, index: int | None = None) -> dict[str, Any]:
+    where = {} if index is None else {"index": index}
+    return {"tool_calls": [{**where, "type": "function", "function": {"name": name, "arguments": arguments}}]}
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_streamed"),
+    [
+        ({"content": json.dumps({"name": "look_up", "parameters": {"order": "4711"}})}, False),
+        ({"content": json.dumps({"tool": "functions.Look_Up", "arguments": {"order": 4711}})}, False),
+        (whole("tool_calls", content=None, **called("look_up", '{"order": "4711"}')), False),
+        (whole("tool_calls", content=None, **called("look_up", {"order": "4711"})), False),
+        (
+            streamed(
+                called("look_up", "", 0),
+                called("", '{"order"', 0),
+                called("", ': "4711"}', 0),
+                called("look_up", '{"order": "12"}', 1),
+            ),
+            True,
+        ),
+    ],
+)
+async def test_a_call_is_understood_in_the_form_of_every_model(endpoint: Endpoint, models, answer, is_streamed) -> None:
+    endpoint.will(**answer)
+    request = replace(ask(), purpose="chat", outputs=(), tools=(LOOK_UP,))
+    reply = await models(attempts=1).complete(request, Heard() if is_streamed else None)
+    assert reply.tool_call == ToolCall("look_up", {"order": "4711"})
+
+
+async def test_a_call_that_the_endpoint_refuses_is_requested_again(endpoint: Endpoint, models) -> None:
+    endpoint.will(**refusal("Tool choice is none, but model called a tool", code="tool_use_failed"))
+    endpoint.will(content="Good morning!")
+    assert (await models().complete(say())).text == "Good morning!"
 
 
 @pytest.mark.parametrize("usage", [{"prompt_tokens": 0, "completion_tokens": 0}, "none", {"prompt_tokens": "many"}])
