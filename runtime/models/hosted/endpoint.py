@@ -26,6 +26,8 @@ REPLY_CHARS_MAX = 200_000
 EACH_CHARS_MAX = 2_000  # up to this length a growing reply is parsed at every piece,
 PARSED_EVERY_S = 0.02  # then not more often than this, which users do not notice, because all of it is parsed each time
 NO_KEY = "none"  # the client requires a key
+# also if the environment names a proxy, which cannot reach this machine
+NO_PROXY: Mapping[str, None] = {f"all://{host}": None for host in ("127.0.0.1", "localhost", "[::1]")}
 
 _HALF = re.compile(r"[\ud800-\udbff]\Z")  # the rest of this character is in the next piece
 
@@ -262,7 +264,7 @@ def _client(line: Line) -> AsyncOpenAI:
         max_retries=0,
         # the values in the environment are meant for another endpoint
         default_headers={"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()},  # type: ignore[dict-item]
-        http_client=DefaultAsyncHttpxClient(timeout=timeout, limits=limits, follow_redirects=False),
+        http_client=DefaultAsyncHttpxClient(timeout=timeout, limits=limits, follow_redirects=False, mounts=NO_PROXY),
     )
 
 

@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from runtime.models.hosted.router import HostedModels
-from runtime.state.ports import ToolCall, ToolOffer
+from runtime.models.hosted.settings import Secret
+from runtime.state.ports import ModelFailed, ToolCall, ToolOffer
 from tests.runtime.models.hosted.test_hosted_models import JUDGED, PLAIN, Heard, ask, failed, models, say
 from tests.support.openai_server import Endpoint
 
@@ -241,3 +242,17 @@ async def test_the_query_of_an_address_stays_its_query(endpoint: Endpoint, model
     await models(attempts=1, url=endpoint.url + ending).complete(say())
     (path,) = endpoint.paths
     assert (urlsplit(path).path, urlsplit(path).query) == ("/v1/chat/completions", ending.partition("?")[2])
+
+
+async def test_a_model_on_this_machine_is_called_without_a_proxy(
+    endpoint: Endpoint, models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    endpoint.will(times=2, content="Good morning!")
+    for url in (endpoint.url, endpoint.url.replace("127.0.0.1", "localhost")):
+        assert (await models(attempts=1, url=url).complete(say())).text == "Good morning!"
+    with pytest.raises(ModelFailed, match="cannot be reached"):
+        await models(attempts=1, url="http://models.invalid/v1", key=Secret("")).complete(say())
