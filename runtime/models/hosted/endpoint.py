@@ -365,7 +365,8 @@ async def _read_stream(
                             on_progress()
                     growing.report(at_last=bool(finish))
     except APIError as error:
-        raise failure_of(error) from None
+        if not finish:  # otherwise only the usage is missing
+            raise failure_of(error) from None
     except ValueError:  # an event that is not JSON
         raise AttemptFailure("protocol") from None
     finally:

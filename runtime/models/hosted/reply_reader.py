@@ -41,6 +41,10 @@ _MARKS = re.compile(r"<[|｜][\w ▁]{1,40}[|｜]>|</?tool_call>")
 _FENCED = re.compile(r"```\w*[ \t]*\n?(.*?)(?:```|$)", re.DOTALL)
 _OF_JSON = re.compile(r"""[{\[]\s*["'“”{\[}\]]|["']\s*:""")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+# a model that does not stop at these goes on with the user's next message
+_END_OF_TURN = re.compile(
+    r"(?<=\S)\s*(?:<\|(?:im_end|eot_id|end|end_?of_?text)\|>|<end_of_turn>|<｜end▁of▁sentence｜>|</s>\s*\Z)"
+)
 _CONSTANTS = frozenset({"null", "true", "false"})
 _PLAIN: Schema = {"properties": {"text": {}}}
 
@@ -94,6 +98,8 @@ def visible(raw: str) -> str:
         return ""
     if not _STRUCTURE.match(text) and _END_OF_THOUGHT.search(text):
         text = _outside_thoughts(text)[0]
+    if "<" in text and not _STRUCTURE.match(text):
+        text = _END_OF_TURN.split(text, maxsplit=1)[0]
     marked = "<|" in text or "<｜" in text or "tool_call>" in text
     return (_MARKS.sub("", text) if marked else text).strip()
 

@@ -121,6 +121,12 @@ async def test_an_emoji_in_two_pieces_is_one_character(endpoint: Endpoint, model
     assert (await models().complete(ask())).text == f"\ufffd {JUDGED['text']}"
 
 
+async def test_a_finished_reply_counts_although_its_connection_breaks(endpoint: Endpoint, models) -> None:
+    endpoint.will(content="Good morning!", piece_chars=13, cut=2)
+    reply = await models(attempts=1).complete(say(), Heard())
+    assert (reply.text, reply.usage.counted) == ("Good morning!", False)
+
+
 # -- errors -----------------------------------------------------------------------------------------------------------
 
 CONTEXT = "does not accept a prompt of this length; lower context_tokens_max or output_tokens_max of the model"

@@ -128,6 +128,17 @@ def test_thoughts_of_every_model_family_are_left_out(start, end, said) -> None:
     assert [text for text in texts if not final.startswith(text)] == []
 
 
+@pytest.mark.parametrize(
+    "end", ["<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<end_of_turn>", "<｜end▁of▁sentence｜>", "\n</s>"]
+)
+def test_a_reply_ends_where_the_model_should_have_stopped(end) -> None:
+    further = "" if end.endswith("</s>") else "\n<|im_start|>user\nI am Ana"
+    raw = f"Hello! <s>Hi</s> there.{end}{further}"
+    texts, final = heard(request(None), raw, list(range(len(raw))))
+    assert final == texts[-1] == "Hello! <s>Hi</s> there."
+    assert [text for text in texts if not final.startswith(text)] == []
+
+
 @pytest.mark.parametrize("start", ["<think>", "<thought>"])
 def test_a_thought_within_a_reply_is_left_out(start) -> None:
     thought = f"{start}Say more?{start.replace('<', '</')}"
