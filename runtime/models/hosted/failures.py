@@ -122,6 +122,7 @@ _SIGNS: Mapping[str, tuple[str, ...]] = {
     ),
     "limit": ("max_tokens is too large", "max_completion_tokens is too large", "invalid max_tokens", "of max_tokens"),
     "key": ("api key not valid", "invalid api key", "incorrect api key"),
+    "unknown": ("model not exist", "invalid model", "not a valid model", "unexpected endpoint"),
     "filtered": ("content management policy", "content exists risk"),
 }
 _PARAMETERS: Mapping[str, tuple[str, ...]] = {

@@ -131,6 +131,7 @@ async def test_a_finished_reply_counts_although_its_connection_breaks(endpoint: 
 
 CONTEXT = "does not accept a prompt of this length; lower context_tokens_max or output_tokens_max of the model"
 LIMIT = "does not give replies of this length; lower output_tokens_max of the model"
+UNKNOWN = "does not know this model or address; see model and url"
 FILTER = "stopped the reply by its own content filter"
 
 
@@ -148,6 +149,10 @@ FILTER = "stopped the reply by its own content filter"
         (refusal("API key not valid. Please pass a valid API key."), "refused the key"),
         (refusal("The response was filtered", code="content_filter"), FILTER),
         (refusal("Content Exists Risk"), FILTER),
+        (refusal("Model Not Exist"), UNKNOWN),
+        (refusal("tiny is not a valid model ID"), UNKNOWN),
+        (refusal("Method Not Allowed", status=405), f"{UNKNOWN} (405)"),
+        ({"body": json.dumps({"error": "Unexpected endpoint or method. (POST /x)"}), "headers": PLAIN}, UNKNOWN),
     ],
 )
 async def test_a_refusal_names_what_to_change(endpoint: Endpoint, models, answer, words) -> None:
