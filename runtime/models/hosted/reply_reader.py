@@ -33,6 +33,7 @@ _FLAGS = re.DOTALL | re.IGNORECASE
 _THOUGHTS = re.compile(rf"(?:\s*(?:{_OPEN}.*?{_CLOSE}|{_CHANNEL}(?!final)\w.*?<\|(?:end|call)\|>))+", _FLAGS)
 _THINKING = re.compile(rf"\s*(?:{_OPEN}|<\|(?:start|channel)\|>)", _FLAGS)
 _FINAL = re.compile(rf"\s*(?:{_CHANNEL}final.*?|<\|start\|>assistant)<\|message\|>", _FLAGS)
+_STARTS, _ENDS = ("<", "[", "◁"), ("</", "[/", "◁/", "<|")  # how the tags begin
 _TAG = re.compile(rf"(?P<end>{_CLOSE})|{_OPEN}", _FLAGS)
 _START_OF_THOUGHT = re.compile(_OPEN, _FLAGS)
 _STRUCTURE = re.compile(r"\s*[{\[`]")
@@ -40,7 +41,6 @@ _END_OF_THOUGHT = re.compile(_CLOSE, _FLAGS)
 _MARKS = re.compile(r"<[|｜][\w ▁]{1,40}[|｜]>|</?tool_call>")
 _FENCED = re.compile(r"```\w*[ \t]*\n?(.*?)(?:```|$)", re.DOTALL)
 _OF_JSON = re.compile(r"""[{\[]\s*["'“”{\[}\]]|["']\s*:""")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 # a model that does not stop at these goes on with the user's next message
 _END_OF_TURN = re.compile(
     r"(?<=\S)\s*(?:<\|(?:im_end|eot_id|end|end_?of_?text)\|>|<end_of_turn>|<｜end▁of▁sentence｜>|</s>\s*\Z)"
@@ -96,7 +96,7 @@ def visible(raw: str) -> str:
     text = _FINAL.sub("", text, count=1) if _FINAL.match(text) else text
     if _THINKING.match(text):
         return ""
-    if not _STRUCTURE.match(text) and _END_OF_THOUGHT.search(text):
+    if not _STRUCTURE.match(text) and _may_have(text, _ENDS):
         text = _outside_thoughts(text)[0]
     if "<" in text and not _STRUCTURE.match(text):
         text = _END_OF_TURN.split(text, maxsplit=1)[0]
@@ -106,7 +106,12 @@ def visible(raw: str) -> str:
 
 def begins_in_thought(raw: str) -> bool:
     """Return whether the output begins with reasoning that has only an end tag: its start is in the model's prompt."""
-    return not _STRUCTURE.match(raw) and _outside_thoughts(raw)[1]
+    return not _STRUCTURE.match(raw) and _may_have(raw, _ENDS) and _outside_thoughts(raw)[1]
+
+
+def _may_have(text: str, beginnings: tuple[str, ...]) -> bool:
+    """Return whether a text contains a beginning of tags: a fast check, because growing texts are parsed often."""
+    return any(beginning in text for beginning in beginnings)
 
 
 def _outside_thoughts(text: str) -> tuple[str, bool]:
@@ -126,9 +131,11 @@ def _outside_thoughts(text: str) -> tuple[str, bool]:
 
 def whole_characters(text: str) -> str:
     """Return a text with its surrogate pairs joined; half a pair, which cannot be stored, becomes U+FFFD."""
-    return (
-        text if _SURROGATE.search(text) is None else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    )
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 def object_in(raw: str, schema: Schema) -> Object | None:
@@ -296,5 +303,6 @@ class TextStream:
 
 def _plain(seen: str) -> ModelReply | None:
     """Return plain text up to an unfinished thought; the start of a structure is parsed when it is complete."""
-    is_sure = not seen.startswith(("{", "[", "`", "<", "◁"))
-    return ModelReply(text=_START_OF_THOUGHT.split(seen, maxsplit=1)[0].rstrip()) if is_sure else None
+    if seen.startswith(("{", "[", "`", "<", "◁")):
+        return None
+    return ModelReply(text=_START_OF_THOUGHT.split(seen, maxsplit=1)[0].rstrip() if _may_have(seen, _STARTS) else seen)
