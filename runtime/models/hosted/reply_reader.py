@@ -71,8 +71,8 @@ def read_reply(raw: str, request: ModelRequest, prompt: Prompt, *, is_called: bo
         reply = msgspec.structs.replace(reply, text=_without_thought(reply.text), raw=raw)
         if reply.tool_call is not None:
             return ReplyReading(reply)
-        if request.offers and not (reply.text.strip() or reply.exit):
-            raise AttemptFailure("unusable")  # it calls a tool that does not exist, or does nothing at all
+        if (request.offers or request.purpose == "chat") and not (reply.text.strip() or reply.exit):
+            raise AttemptFailure("unusable")  # it calls a tool that does not exist, or says nothing at all
         if reply.exit is not None or "exit" not in prompt.schema["properties"]:
             return ReplyReading(reply)
         if reply.text.strip():

@@ -121,6 +121,17 @@ async def test_an_emoji_in_two_pieces_is_one_character(endpoint: Endpoint, model
     assert (await models().complete(ask())).text == f"\ufffd {JUDGED['text']}"
 
 
+async def test_a_conversation_that_goes_on_is_not_answered_with_nothing(endpoint: Endpoint, models) -> None:
+    request = replace(ask(), purpose="chat", outputs=(), exit="the user says goodbye")
+    empty = {"exit": False, "exit_reason": "", "text": " "}
+    endpoint.will(content=empty)
+    endpoint.will(content=empty | {"text": "How are you?"})
+    reply = await models().complete(request, Heard())
+    assert (reply.text, reply.usage.failures) == ("How are you?", ("unusable",))
+    endpoint.will(content=empty | {"exit": True})
+    assert (await models(attempts=1).complete(request)).exit is True
+
+
 async def test_a_finished_reply_counts_although_its_connection_breaks(endpoint: Endpoint, models) -> None:
     endpoint.will(content="Good morning!", piece_chars=13, cut=2)
     reply = await models(attempts=1).complete(say(), Heard())
