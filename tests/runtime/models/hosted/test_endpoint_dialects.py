@@ -121,7 +121,7 @@ async def test_an_emoji_in_two_pieces_is_one_character(endpoint: Endpoint, model
     assert (await models().complete(ask())).text == f"\ufffd {JUDGED['text']}"
 
 
-async def test_a_conversation_that_goes_on_is_not_answered_with_nothing(endpoint: Endpoint, models) -> None:
+async def test_an_empty_answer_in_a_conversation_is_requested_again(endpoint: Endpoint, models) -> None:
     request = replace(ask(), purpose="chat", outputs=(), exit="the user says goodbye")
     empty = {"exit": False, "exit_reason": "", "text": " "}
     endpoint.will(content=empty)
