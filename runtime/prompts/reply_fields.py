@@ -20,7 +20,7 @@ YES = frozenset({"true", "yes", "y", "1", "是", "对"})
 
 _Fields: TypeAlias = Mapping[str, object]
 _RESERVED = {"progress", "exit", "exit_reason", "understanding", "has_questions", "values", "reasons", "text"}
-_OF_CALLS = frozenset({"tool", "tool_call", "arguments"})
+_OF_CALLS = frozenset({"tool", "tool_call", "arguments", "parameters"})
 _ADVANCES: Mapping[str, Advance] = {each: each for each in get_args(Advance)}
 
 
@@ -218,9 +218,15 @@ def _tool_call(request: ModelRequest, fields: _Fields) -> ToolCall | None:
     if isinstance(called, Mapping):
         fields = {_plain(name): value for name, value in called.items()}
         called = fields.get("name", fields.get("tool"))
-    name = _text(called).strip()
-    offer = next((each for each in request.offers if each.id.casefold() == name.casefold()), None)
-    return None if offer is None else ToolCall(offer.id, _arguments(offer, fields.get("arguments")))
+    offer = offered_tool(request, _text(called))
+    arguments = fields.get("arguments", fields.get("parameters"))
+    return None if offer is None else ToolCall(offer.id, _arguments(offer, arguments))
+
+
+def offered_tool(request: ModelRequest, name: str) -> ToolOffer | None:
+    """Return the offered tool that a model means by a name; None if there is none."""
+    wanted = name.strip().casefold().removeprefix("functions.")
+    return next((each for each in request.offers if each.id.casefold() == wanted), None)
 
 
 def _arguments(offer: ToolOffer, raw: object) -> dict[str, Value]:

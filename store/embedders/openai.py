@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import parse_qsl
 
 import httpx2
 import msgspec
@@ -40,6 +41,8 @@ QUESTION_S = 5.0  # short, because a caller waits for the vector of a search que
 BATCH_CHARS_MAX = 256_000  # endpoints limit the tokens of a request; OpenAI's limit is 300,000
 DIMENSION_MAX = 65_536
 NO_KEY = "none"  # the client requires a key
+# also if the environment names a proxy, which cannot reach this machine
+NO_PROXY: Mapping[str, None] = {f"all://{host}": None for host in ("127.0.0.1", "localhost", "[::1]")}
 PROBE = "How many numbers has a vector?"
 
 _PERMANENT: Mapping[int, str] = {
@@ -168,15 +171,17 @@ class OpenAIEmbedder(Embedder):
 def _client(url: str, key: str, timeout_s: float) -> OpenAI:
     logging.getLogger("openai").setLevel(logging.WARNING)  # otherwise OPENAI_LOG makes it log users' texts
     timeout = Timeout(timeout_s, connect=min(CONNECT_S, timeout_s))
+    address, _, query = url.partition("?")  # the client would put the path behind the query
     return OpenAI(
         api_key=key or NO_KEY,
-        base_url=url,
+        base_url=address,
+        default_query=dict(parse_qsl(query, keep_blank_values=True)),
         timeout=timeout,
         max_retries=0,
         # omitted, since the values in the environment belong to another endpoint
         default_headers={"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()},  # type: ignore[dict-item]
         http_client=DefaultHttpxClient(
-            timeout=timeout, limits=httpx2.Limits(max_connections=4), follow_redirects=False
+            timeout=timeout, limits=httpx2.Limits(max_connections=4), follow_redirects=False, mounts=NO_PROXY
         ),
     )
 

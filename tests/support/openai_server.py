@@ -77,6 +77,7 @@ class Endpoint:
 
     def __init__(self, log: TextIO | None = None) -> None:
         self.requests: list[Asked] = []
+        self.paths: list[str] = []  # of the requests, with their queries
         self.outcomes: list[str] = []  # of the requests in the order they ended: answered, cut, gone (the client went)
         self.connections = 0
         self.busy = 0
@@ -138,7 +139,8 @@ class Endpoint:
     async def _routed(
         self, writer: asyncio.StreamWriter, connection: int, route: str, headers: dict[str, str], body: bytes
     ) -> None:
-        match route:
+        self.paths.append(route.partition(" ")[2])
+        match route.partition("?")[0]:
             case "POST /v1/chat/completions" | "POST /v1/embeddings":
                 await self._asked(writer, connection, headers.get("authorization", ""), json.loads(body))
             case "GET /v1/models":

@@ -26,6 +26,8 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     format: Format
     limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     counts_streams: bool = True
+    streams: bool = True
+    takes_system: bool = True  # otherwise the instructions are in the message of the user
 
 
 def capabilities_of(settings: ModelSettings) -> Capabilities:
@@ -38,6 +40,10 @@ def without(capabilities: Capabilities, failure: AttemptFailure, settings: Model
     following = _NEXT.get(capabilities.format) if settings.format == "auto" else None
     if failure.refused == "response_format" and following is not None:
         return msgspec.structs.replace(capabilities, format=following)
+    if failure.refused == "stream" and capabilities.streams:
+        return msgspec.structs.replace(capabilities, streams=False)
+    if failure.refused == "system" and capabilities.takes_system:
+        return msgspec.structs.replace(capabilities, takes_system=False)
     if failure.refused == "stream_options" and capabilities.counts_streams:
         return msgspec.structs.replace(capabilities, counts_streams=False)
     if failure.refused == "max_tokens" and capabilities.limit == "max_tokens":
@@ -46,10 +52,10 @@ def without(capabilities: Capabilities, failure: AttemptFailure, settings: Model
 
 
 def body_of(
-    model: str, prompt: Prompt, capabilities: Capabilities, settings: ModelSettings, *, stream: bool
+    model: str, sent: SentPrompt, prompt: Prompt, capabilities: Capabilities, settings: ModelSettings, *, stream: bool
 ) -> dict[str, object]:
-    """Return the body of a request."""
-    sent = sent_prompt(prompt, capabilities.format)
+    """Return the body of a request, which sends a prompt in the form that the endpoint accepts."""
+    stream = stream and capabilities.streams
     body: dict[str, object] = {
         "model": model,
         "messages": [{"role": message.role, "content": message.content} for message in sent.messages],
@@ -68,13 +74,14 @@ def body_of(
     return body
 
 
-def sent_prompt(prompt: Prompt, form: str) -> SentPrompt:
-    """Return a prompt as it is sent to an endpoint of a format: if that takes no schema, the instructions contain it.
-
-    `form` is a Format, or `text` for a prompt without a schema.
-    """
-    if prompt.schema is None or form == "schema":
-        return SentPrompt(prompt.messages, prompt.schema)
+def sent_prompt(prompt: Prompt, capabilities: Capabilities) -> SentPrompt:
+    """Return a prompt as it is sent to an endpoint: if that takes no schema, the instructions contain it."""
     system, *others = prompt.messages
-    instructions = system.content + _SHAPE + msgspec.json.encode(prompt.schema).decode()
-    return SentPrompt((PromptMessage(system.role, instructions), *others), None)
+    schema = prompt.schema if capabilities.format == "schema" else None
+    if prompt.schema is not None and schema is None:
+        shape = msgspec.json.encode(prompt.schema).decode()
+        system = PromptMessage(system.role, system.content + _SHAPE + shape)
+    if capabilities.takes_system:
+        return SentPrompt((system, *others), schema)
+    whole = "\n\n".join(message.content for message in (system, *others))
+    return SentPrompt((PromptMessage("user", whole),), schema)

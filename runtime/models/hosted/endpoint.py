@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
+from urllib.parse import parse_qsl
 
 import httpx2
 import msgspec
@@ -13,8 +15,8 @@ from msgspec import Struct
 from openai import APIError, AsyncOpenAI, AsyncStream, DefaultAsyncHttpxClient, Omit, Timeout
 from openai.types.chat import ChatCompletionChunk
 
-from runtime.models.hosted.failures import AttemptFailure, failure_of
-from runtime.models.hosted.reply_reader import visible
+from runtime.models.hosted.failures import AttemptFailure, failure_of, reported_failure
+from runtime.models.hosted.reply_reader import visible, whole_characters
 from runtime.models.hosted.settings import Secret
 from runtime.state.circuit import BreakerState, Circuit
 
@@ -24,6 +26,10 @@ REPLY_CHARS_MAX = 200_000
 EACH_CHARS_MAX = 2_000  # up to this length a growing reply is parsed at every piece,
 PARSED_EVERY_S = 0.02  # then not more often than this, which users do not notice, because all of it is parsed each time
 NO_KEY = "none"  # the client requires a key
+# also if the environment names a proxy, which cannot reach this machine
+NO_PROXY: Mapping[str, None] = {f"all://{host}": None for host in ("127.0.0.1", "localhost", "[::1]")}
+
+_HALF = re.compile(r"[\ud800-\udbff]\Z")  # the rest of this character is in the next piece
 
 
 class Line(Struct, frozen=True):
@@ -42,11 +48,19 @@ class Listener(Struct, frozen=True):
     grew: Callable[[str], None]
 
 
+class EndpointCall(Struct, frozen=True):
+    """A call of a tool in the endpoint's own form; the arguments are JSON."""
+
+    name: str
+    arguments: str
+
+
 class EndpointReply(Struct, frozen=True, kw_only=True):
     """The result of a call."""
 
     text: str
-    is_called: bool = False  # the text is the arguments of a tool call; there was no content
+    is_called: bool = False  # the text is the arguments of tool calls; there was no content
+    call: EndpointCall | None = None  # the first of them
     model: str = ""
     finish: str = ""
     input_tokens: int | None = None
@@ -58,17 +72,25 @@ class EndpointReply(Struct, frozen=True, kw_only=True):
 
 
 class _Function(Struct, frozen=True):
-    arguments: str | None = None
+    name: str | None = None
+    arguments: str | dict[str, object] | None = None  # some endpoints send the object itself
+
+    @property
+    def written(self) -> str:
+        if isinstance(self.arguments, dict):
+            return msgspec.json.encode(self.arguments).decode()
+        return self.arguments or ""
 
 
 class _ToolCall(Struct, frozen=True):
+    index: int | None = None
     function: _Function | None = None
 
 
 class _Message(Struct, frozen=True):
     """A message, or a part of a streamed one."""
 
-    content: str | None = None
+    content: str | list[object] | None = None  # some endpoints send a list of parts, with thoughts and texts
     refusal: str | None = None
     tool_calls: list[_ToolCall] | None = None
     # a model's reasoning, under the two names that endpoints use; never read
@@ -78,15 +100,16 @@ class _Message(Struct, frozen=True):
     @property
     def is_progress(self) -> bool:
         """Return whether the model produced anything; endpoints also send empty pieces to keep the connection open."""
-        return bool(self.words or self.called or self.reasoning_content or self.reasoning)
+        return bool(self.content or self.refusal or self.called or self.reasoning_content or self.reasoning)
 
     @property
     def words(self) -> str:
-        return (self.content or "") + (self.refusal or "")
+        parts = [self.content] if isinstance(self.content, str) else map(_text_of, self.content or ())
+        return "".join(parts) + (self.refusal or "")
 
     @property
     def called(self) -> str:
-        return "".join(each.function.arguments or "" for each in self.tool_calls or () if each.function is not None)
+        return "".join(each.function.written for each in self.tool_calls or () if each.function is not None)
 
 
 class _Choice(Struct, frozen=True):
@@ -109,8 +132,22 @@ class _Completion(Struct, frozen=True):
     """A reply, or a part of a streamed one."""
 
     choices: list[_Choice] | None = None
-    usage: _Tokens | None = None
+    usage: object = None  # read by itself: a reply counts also without it
     model: str | None = None
+    error: object = None
+
+    @property
+    def tokens(self) -> _Tokens | None:
+        try:
+            return msgspec.convert(self.usage, _Tokens | None, from_attributes=True, strict=False)
+        except msgspec.ValidationError:
+            return None
+
+
+def _text_of(part: object) -> str:
+    """Return the text of a part of a content; empty for a thought."""
+    text = part.get("text") if isinstance(part, dict) else part
+    return text if isinstance(text, str) else ""
 
 
 class Breaker:
@@ -200,12 +237,15 @@ class Endpoint:
             answer = await create(**body)
         except APIError as error:
             failure = failure_of(error)
-            raise (AttemptFailure("no_key") if failure.kind == "401" and not self.line.key else failure) from None
+            refused_key = failure.kind in {"401", "key"}
+            raise (AttemptFailure("no_key") if refused_key and not self.line.key else failure) from None
         except ValueError:  # a body that is not JSON
             raise AttemptFailure("protocol") from None
-        if isinstance(answer, AsyncStream):
-            return await _read_stream(answer, growing, on_progress)
-        return _whole(answer, growing)
+        if not isinstance(answer, AsyncStream):
+            return _whole(answer, growing)
+        if answer.response.headers.get("content-type", "").startswith("application/json"):
+            return _whole(await _body_of(answer), growing)
+        return await _read_stream(answer, growing, on_progress)
 
 
 def _client(line: Line) -> AsyncOpenAI:
@@ -213,16 +253,18 @@ def _client(line: Line) -> AsyncOpenAI:
     # messages in them
     logging.getLogger("openai").setLevel(logging.WARNING)
     timeout = Timeout(line.timeout_s, connect=min(CONNECT_S, line.timeout_s))
+    address, _, query = line.url.partition("?")  # the client would put the path behind the query
     most = line.concurrency_max
     limits = httpx2.Limits(max_connections=most, max_keepalive_connections=most, keepalive_expiry=KEEP_ALIVE_S)
     return AsyncOpenAI(
         api_key=line.key.reveal() or NO_KEY,
-        base_url=line.url,
+        base_url=address,
+        default_query=dict(parse_qsl(query, keep_blank_values=True)),
         timeout=timeout,
         max_retries=0,
         # the values in the environment are meant for another endpoint
         default_headers={"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()},  # type: ignore[dict-item]
-        http_client=DefaultAsyncHttpxClient(timeout=timeout, limits=limits, follow_redirects=False),
+        http_client=DefaultAsyncHttpxClient(timeout=timeout, limits=limits, follow_redirects=False, mounts=NO_PROXY),
     )
 
 
@@ -242,6 +284,8 @@ class _PartialReply:
         self._clock = clock
         self._words: list[str] = []
         self._call: list[str] = []
+        self._first_name = ""
+        self._first_arguments: list[str] = []
         self._chars = 0
         self._reported_chars = 0
         self._reported_at = 0.0
@@ -252,9 +296,17 @@ class _PartialReply:
             self._words.append(piece.words)
         if piece.called:
             self._call.append(piece.called)
+        for place, each in enumerate(piece.tool_calls or ()):
+            if each.function is not None and (place if each.index is None else each.index) == 0:
+                self._first_name = self._first_name or each.function.name or ""
+                self._first_arguments.append(each.function.written)
         self._chars += len(piece.words) + len(piece.called)
         if self._chars > self._chars_max:
             raise AttemptFailure("long")
+
+    def call(self) -> EndpointCall | None:
+        """Return the first call of a tool, if the reply is one."""
+        return EndpointCall(self._first_name, "".join(self._first_arguments)) if self.text()[1] else None
 
     def report(self, *, at_last: bool = False) -> None:
         """Call the listener, if there is enough new text."""
@@ -262,21 +314,37 @@ class _PartialReply:
         is_due = at_last or self._chars < EACH_CHARS_MAX or now >= self._reported_at + PARSED_EVERY_S
         if is_due and self._chars > self._reported_chars:
             self._reported_chars, self._reported_at = self._chars, now
-            self._listener.grew(self.text()[0])
+            self._listener.grew(self.text(at_last=at_last)[0])
 
-    def text(self) -> tuple[str, bool]:
+    def text(self, *, at_last: bool = True) -> tuple[str, bool]:
         """Return the content, or the arguments of a tool call if there is no content; and whether it is the latter."""
         words = "".join(self._words)
         is_called = bool(self._call) and not visible(words)
-        return (words + "".join(self._call) if is_called else words), is_called
+        text = words + "".join(self._call) if is_called else words
+        return whole_characters(text if at_last else _HALF.sub("", text)), is_called
 
 
 def _whole(answer: object, growing: _PartialReply) -> EndpointReply:
     read = _read(answer)
+    if read.error and not read.choices:
+        raise reported_failure(read.error)
     if not read.choices or read.choices[0].message is None:
         raise AttemptFailure("protocol")
     growing.add(read.choices[0].message)
-    return _reply_of(growing, read.choices[0].finish_reason or "", read.model or "", read.usage)
+    return _reply_of(growing, read.choices[0].finish_reason or "", read.model or "", read.tokens)
+
+
+async def _body_of(stream: AsyncStream[ChatCompletionChunk]) -> object:
+    """Return the body of an answer that is no stream, although one was requested."""
+    try:
+        async with stream:
+            return msgspec.json.decode(await stream.response.aread())
+    except httpx2.TimeoutException:
+        raise AttemptFailure("timeout") from None
+    except httpx2.HTTPError:
+        raise AttemptFailure("cut") from None
+    except msgspec.DecodeError:
+        raise AttemptFailure("protocol") from None
 
 
 async def _read_stream(
@@ -288,7 +356,7 @@ async def _read_stream(
         async with stream:
             async for chunk in stream:
                 piece = _read(chunk)
-                usage, model = piece.usage or usage, piece.model or model
+                usage, model = piece.tokens or usage, piece.model or model
                 for choice in (piece.choices or ())[:1]:
                     finish = choice.finish_reason or finish
                     if choice.delta is not None:
@@ -297,7 +365,8 @@ async def _read_stream(
                             on_progress()
                     growing.report(at_last=bool(finish))
     except APIError as error:
-        raise failure_of(error) from None
+        if not finish:  # otherwise only the usage is missing
+            raise failure_of(error) from None
     except ValueError:  # an event that is not JSON
         raise AttemptFailure("protocol") from None
     finally:
@@ -308,16 +377,18 @@ async def _read_stream(
 
 
 def _reply_of(growing: _PartialReply, finish: str, model: str, usage: _Tokens | None) -> EndpointReply:
-    if finish == "content_filter":
-        raise AttemptFailure("filtered")
+    if finish in {"content_filter", "error"}:
+        raise AttemptFailure("filtered" if finish == "content_filter" else "cut")
     text, is_called = growing.text()
     details = usage.prompt_tokens_details if usage is not None else None
     return EndpointReply(
         text=text,
         is_called=is_called,
+        call=growing.call(),
         finish=finish,
         model=model,
-        input_tokens=usage.prompt_tokens if usage is not None else None,
-        output_tokens=usage.completion_tokens if usage is not None else None,
+        # an endpoint that counts nothing may say 0
+        input_tokens=(usage.prompt_tokens or None) if usage is not None else None,
+        output_tokens=(usage.completion_tokens or None) if usage is not None else None,
         cached_tokens=(details.cached_tokens if details is not None else None) or 0,
     )

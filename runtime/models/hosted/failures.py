@@ -3,7 +3,9 @@
 Clients read the text of a kind. It never contains text, address or key of the endpoint.
 """
 
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -71,47 +73,90 @@ def failure_of(error: APIError) -> AttemptFailure:
         case APIResponseValidationError():
             return AttemptFailure("protocol")
         case _:  # an error event in a stream
-            return AttemptFailure("cut")
+            return reported_failure(error.body)
+
+
+def reported_failure(body: object) -> AttemptFailure:
+    """Return the failure for an error that an endpoint reports with status 200, instead of a reply or within one."""
+    fields = body if isinstance(body, Mapping) else {}
+    code = str(fields.get("code") or "")
+    if re.fullmatch("[45][0-9][0-9]", code):
+        return _failure_for(int(code), code, "", str(body), None)
+    kind = _kind_in(code, str(body)[:REFUSAL_CHARS_MAX].casefold())
+    return AttemptFailure(kind or "cut")
 
 
 def _of_status(error: APIStatusError) -> AttemptFailure:
-    status = error.status_code
+    wait_s = _retry_after_s(error.response.headers)
+    return _failure_for(error.status_code, error.code or "", str(error.param or ""), error.message, wait_s)
+
+
+def _failure_for(status: int, code: str, param: str, message: str, wait_s: float | None) -> AttemptFailure:
+    said = f"{param} {message}"[:REFUSAL_CHARS_MAX].casefold()
+    kind = _kind_in(code, said)
     if status == 429:
-        if error.code == "insufficient_quota":
-            return AttemptFailure("quota")
-        return AttemptFailure("429", retry_after_s=_retry_after_s(error.response.headers))
-    if status >= 500:
-        return AttemptFailure(str(status), retry_after_s=_retry_after_s(error.response.headers))
-    if status == 413 or error.code == "context_length_exceeded":
+        return AttemptFailure("quota") if kind == "quota" else AttemptFailure("429", retry_after_s=wait_s)
+    if status == 413:
         return AttemptFailure("context")
-    if error.code == "json_validate_failed":  # the endpoint validates the model's JSON, and it was invalid
-        return AttemptFailure("unusable")
-    if status in {400, 422}:
-        return AttemptFailure(str(status), refused=_refused_parameter(error))
-    return AttemptFailure(str(status))
+    if status not in {400, 422} and status < 500:
+        return AttemptFailure(str(status))
+    if kind:
+        return AttemptFailure(kind)
+    refused = next((name for name, signs in _PARAMETERS.items() if param == name or _has_any(said, signs)), "")
+    return AttemptFailure(str(status), refused=refused, retry_after_s=wait_s if status >= 500 else None)
 
 
+_CODES: Mapping[str, str] = {
+    "insufficient_quota": "quota",
+    "context_length_exceeded": "context",
+    "json_validate_failed": "unusable",  # the endpoint validates the model's JSON, and it was invalid
+    "tool_use_failed": "unusable",  # the model called a tool in the endpoint's own form, which was not requested
+    "content_filter": "filtered",
+    "data_inspection_failed": "filtered",
+}
+# What endpoints write into errors without a code of their own, by kind; the wording differs between them.
+_SIGNS: Mapping[str, tuple[str, ...]] = {
+    "context": (
+        *("context length", "context size", "context window", "prompt is too long", "input token count"),
+        "range of input length",
+    ),
+    "limit": ("max_tokens is too large", "max_completion_tokens is too large", "invalid max_tokens", "of max_tokens"),
+    "key": ("api key not valid", "invalid api key", "incorrect api key"),
+    "unknown": ("model not exist", "invalid model", "not a valid model", "unexpected endpoint"),
+    "filtered": ("content management policy", "content exists risk"),
+}
 _PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "stream_options": ("stream_options", "include_usage"),
+    "stream": ("to stream this model", "'stream'", "streaming is not supported", "not support streaming"),
     "max_tokens": ("max_completion_tokens",),  # named as what to use instead
-    "response_format": ("response_format", "response format", "json_schema", "json_object", "structured output"),
+    "system": (
+        *("system role", "roles must alternate", "does not support 'system'", "[0].role"),
+        *("developer instruction", "system instruction"),
+    ),
+    "response_format": (
+        *("response_format", "response format", "response_schema", "structured output", "grammar"),
+        *("json_schema", "json schema", "json_object"),
+    ),
     "temperature": ("temperature",),
 }
 
 
-def _refused_parameter(error: APIStatusError) -> str:
-    """Return the parameter that a refusal names; the wording differs between endpoints."""
-    said = f"{error.param or ''} {error.message}"[:REFUSAL_CHARS_MAX].casefold()
-    return next((name for name, signs in _PARAMETERS.items() if any(sign in said for sign in signs)), "")
+def _kind_in(code: str, said: str) -> str:
+    """Return the kind of failure that an error names; empty if it names none."""
+    return _CODES.get(code) or next((kind for kind, signs in _SIGNS.items() if _has_any(said, signs)), "")
+
+
+def _has_any(said: str, signs: tuple[str, ...]) -> bool:
+    return any(sign in said for sign in signs)
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:
     """Return the wait that the endpoint asks for, in seconds."""
     header = headers.get("retry-after", "")
-    try:
+    with suppress(msgspec.ValidationError):
+        return max(0.0, msgspec.convert(headers.get("retry-after-ms", ""), float, strict=False) / 1_000)
+    with suppress(msgspec.ValidationError):
         return max(0.0, msgspec.convert(header, float, strict=False))
-    except msgspec.ValidationError:
-        pass
     try:
         moment = parsedate_to_datetime(header)
     except (ValueError, OverflowError):

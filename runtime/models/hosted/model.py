@@ -8,12 +8,13 @@ from typing import TypeVar
 import msgspec
 import tenacity
 
-from runtime.models.hosted.capabilities import Capabilities, body_of, capabilities_of, without
+from runtime.models.hosted.capabilities import Capabilities, body_of, capabilities_of, sent_prompt, without
 from runtime.models.hosted.endpoint import Endpoint, EndpointReply, Listener
 from runtime.models.hosted.failures import AttemptFailure
 from runtime.models.hosted.reply_reader import (
     ReplyReading,
     TextStream,
+    begins_in_thought,
     fill_placeholders,
     nothing_read,
     read_reply,
@@ -23,6 +24,7 @@ from runtime.models.hosted.settings import ModelSettings
 from runtime.models.hosted.usage import UsageMeter
 from runtime.prompts.prompt import Prompt
 from runtime.prompts.rendering import Prompts
+from runtime.prompts.reply_fields import offered_tool
 from runtime.state.deadlines import time_left
 from runtime.state.ports import GivenUp, ModelFailed, ModelReply, ModelRequest, OnReply
 from scripts.expressions.values import Value
@@ -36,7 +38,7 @@ T = TypeVar("T")
 
 
 class HostedModel:
-    """A model at an endpoint. It remembers the parameters that the endpoint refuses."""
+    """A model at an endpoint. It remembers the parameters that the endpoint refuses, and how its replies begin."""
 
     def __init__(
         self,
@@ -52,6 +54,7 @@ class HostedModel:
         self._prompts = prompts
         self._clock = clock
         self._capabilities = capabilities_of(settings)
+        self._begins_in_thought = False  # whether replies have begun with reasoning that only its end tag marks
 
     async def complete(self, request: ModelRequest, hear: OnReply | None) -> ModelReply:
         """Return the model's reply. Raises ModelFailed, which contains the usage."""
@@ -62,7 +65,7 @@ class HostedModel:
         async def attempt() -> ReplyReading:
             nonlocal spare
             try:
-                said = await self._attempt(request, prompt, hear, meter)
+                said = _with_call(request, await self._attempt(request, prompt, hear, meter))
                 spare = nothing_read(said.text, prompt) or spare
                 return _note_end(read_reply(said.text, request, prompt, is_called=said.is_called), said)
             except AttemptFailure as failure:
@@ -89,8 +92,14 @@ class HostedModel:
         chars_max = CHARS_MIN + CHARS_PER_TOKEN_MAX * self.settings.output_tokens_max
         while True:
             capabilities = self._capabilities
-            body = body_of(self._called, prompt, capabilities, self.settings, stream=hear is not None)
-            words = TextStream(request, prompt, hear, meter.note_first_text) if hear is not None else None
+            meter.sent = sent_prompt(prompt, capabilities)
+            stream = hear is not None
+            body = body_of(self._called, meter.sent, prompt, capabilities, self.settings, stream=stream)
+            words = (
+                TextStream(request, prompt, hear, meter.note_first_text, begins_in_thought=self._begins_in_thought)
+                if hear is not None
+                else None
+            )
             meter.parameters = _parameters(body, capabilities, prompt)
             try:
                 said = await self.endpoint.call(
@@ -105,6 +114,7 @@ class HostedModel:
                     self._capabilities = fewer
             else:
                 meter.note_reply(said)
+                self._begins_in_thought = self._begins_in_thought or begins_in_thought(said.text)
                 if said.finish == "length" and not visible(said.text):
                     raise AttemptFailure("short")
                 return said
@@ -120,6 +130,13 @@ def _grew(meter: UsageMeter, words: TextStream | None, text: str) -> None:
     meter.grew(text)
     if words is not None:
         words.grow(text)
+
+
+def _with_call(request: ModelRequest, said: EndpointReply) -> EndpointReply:
+    """Return a reply whose text names the tool that it calls, if that is one of those offered."""
+    if said.call is None or offered_tool(request, said.call.name) is None:
+        return said
+    return msgspec.structs.replace(said, text=msgspec.json.encode(said.call).decode())
 
 
 def _parameters(body: Mapping[str, object], capabilities: Capabilities, prompt: Prompt) -> dict[str, Value]:

@@ -5,6 +5,7 @@ While a reply grows, its text is streamed as soon as all fields that decide abou
 """
 
 import itertools
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
@@ -25,13 +26,25 @@ NESTED_MAX = 3  # the depth at which the requested object may be nested
 
 Object: TypeAlias = Mapping[str, object]
 
-_THOUGHTS = re.compile(r"(?:\s*<think(?:ing)?>.*?</think(?:ing)?>)+", re.DOTALL)
-_THINKING = re.compile(r"\s*<think(?:ing)?>")
+_OPEN = r"(?:<(?:seed:)?(?:think(?:ing)?|thought|reasoning) ?>|\[THINK\]|◁think▷|<\|START_THINKING\|>)"
+_CLOSE = r"(?:</(?:seed:)?(?:think(?:ing)?|thought|reasoning) ?>|\[/THINK\]|◁/think▷|<\|END_THINKING\|>)"
+_CHANNEL = r"(?:<\|start\|>assistant)?<\|channel\|>"  # of gpt-oss; only `final` is for the user
+_FLAGS = re.DOTALL | re.IGNORECASE
+_THOUGHTS = re.compile(rf"(?:\s*(?:{_OPEN}.*?{_CLOSE}|{_CHANNEL}(?!final)\w.*?<\|(?:end|call)\|>))+", _FLAGS)
+_THINKING = re.compile(rf"\s*(?:{_OPEN}|<\|(?:start|channel)\|>)", _FLAGS)
+_FINAL = re.compile(rf"\s*(?:{_CHANNEL}final.*?|<\|start\|>assistant)<\|message\|>", _FLAGS)
+_STARTS, _ENDS = ("<", "[", "◁"), ("</", "[/", "◁/", "<|")  # how the tags begin
+_TAG = re.compile(rf"(?P<end>{_CLOSE})|{_OPEN}", _FLAGS)
+_START_OF_THOUGHT = re.compile(_OPEN, _FLAGS)
 _STRUCTURE = re.compile(r"\s*[{\[`]")
-_END_OF_THOUGHT = re.compile(r"</think(?:ing)?>")
-_MARKS = re.compile(r"<\|[\w ]{1,40}\|>|</?tool_call>")
+_END_OF_THOUGHT = re.compile(_CLOSE, _FLAGS)
+_MARKS = re.compile(r"<[|｜][\w ▁]{1,40}[|｜]>|</?tool_call>")
 _FENCED = re.compile(r"```\w*[ \t]*\n?(.*?)(?:```|$)", re.DOTALL)
-_OF_JSON = re.compile(r"""[{\[]\s*["'{\[}\]]|["']\s*:""")
+_OF_JSON = re.compile(r"""[{\[]\s*["'“”{\[}\]]|["']\s*:""")
+# a model that does not stop at these goes on with the user's next message
+_END_OF_TURN = re.compile(
+    r"(?<=\S)\s*(?:<\|(?:im_end|eot_id|end|end_?of_?text)\|>|<end_of_turn>|<｜end▁of▁sentence｜>|</s>\s*\Z)"
+)
 _CONSTANTS = frozenset({"null", "true", "false"})
 _PLAIN: Schema = {"properties": {"text": {}}}
 
@@ -54,11 +67,12 @@ def read_reply(raw: str, request: ModelRequest, prompt: Prompt, *, is_called: bo
         return ReplyReading(ModelReply(text=text, raw=raw))
     found = object_in(raw, prompt.schema)
     if found is not None:
-        reply = msgspec.structs.replace(reply_of(request, found), raw=raw)
+        reply = reply_of(request, found)
+        reply = msgspec.structs.replace(reply, text=_without_thought(reply.text), raw=raw)
         if reply.tool_call is not None:
             return ReplyReading(reply)
-        if request.offers and not (reply.text.strip() or reply.exit):
-            raise AttemptFailure("unusable")  # it calls a tool that does not exist, or does nothing at all
+        if (request.offers or request.purpose == "chat") and not (reply.text.strip() or reply.exit):
+            raise AttemptFailure("unusable")  # it calls a tool that does not exist, or says nothing at all
         if reply.exit is not None or "exit" not in prompt.schema["properties"]:
             return ReplyReading(reply)
         if reply.text.strip():
@@ -79,12 +93,49 @@ def nothing_read(raw: str, prompt: Prompt) -> ReplyReading | None:
 def visible(raw: str) -> str:
     """Return the output without reasoning and template tokens; empty while the reasoning is not finished."""
     text = _THOUGHTS.sub("", raw, count=1) if _THOUGHTS.match(raw) else raw
+    text = _FINAL.sub("", text, count=1) if _FINAL.match(text) else text
     if _THINKING.match(text):
         return ""
-    if not _STRUCTURE.match(text):  # some models write only the end tag of reasoning
-        text = _END_OF_THOUGHT.split(text, maxsplit=1)[-1]
-    marked = "<|" in text or "tool_call>" in text
+    if not _STRUCTURE.match(text) and _may_have(text, _ENDS):
+        text = _outside_thoughts(text)[0]
+    if "<" in text and not _STRUCTURE.match(text):
+        text = _END_OF_TURN.split(text, maxsplit=1)[0]
+    marked = "<|" in text or "<｜" in text or "tool_call>" in text
     return (_MARKS.sub("", text) if marked else text).strip()
+
+
+def begins_in_thought(raw: str) -> bool:
+    """Return whether the output begins with reasoning that has only an end tag: its start is in the model's prompt."""
+    return not _STRUCTURE.match(raw) and _may_have(raw, _ENDS) and _outside_thoughts(raw)[1]
+
+
+def _may_have(text: str, beginnings: tuple[str, ...]) -> bool:
+    """Return whether a text contains a beginning of tags: a fast check, because growing texts are parsed often."""
+    return any(beginning in text for beginning in beginnings)
+
+
+def _outside_thoughts(text: str) -> tuple[str, bool]:
+    """Return a text without its finished thoughts, and whether it begins with one: some models write no start tag."""
+    outside: list[str] = []
+    at, began, has_no_start = 0, -1, False
+    for tag in _TAG.finditer(text):
+        if tag["end"] is None:
+            began = tag.start() if began < 0 else began
+        elif began >= 0:
+            outside.append(text[at:began])
+            at, began = tag.end(), -1
+        elif not has_no_start:
+            outside, at, has_no_start = [], tag.end(), True
+    return "".join([*outside, text[at:]]), has_no_start
+
+
+def whole_characters(text: str) -> str:
+    """Return a text with its surrogate pairs joined; half a pair, which cannot be stored, becomes U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 def object_in(raw: str, schema: Schema) -> Object | None:
@@ -95,8 +146,9 @@ def object_in(raw: str, schema: Schema) -> Object | None:
     text = visible(raw)
     properties: Mapping[str, Schema] = schema["properties"]
     inner = (name.casefold() for each in properties.values() for name in each.get("properties", ()))
-    both = itertools.tee(_candidates(text))  # each is parsed, and repaired, once
-    for names, candidates in zip((frozenset(properties), frozenset(inner)), both, strict=True):
+    of_calls = frozenset({"parameters"} if "arguments" in properties else ())  # as Llama names the arguments of a call
+    each_time = itertools.tee(_candidates(text), 3)  # each is parsed, and repaired, once
+    for names, candidates in zip((frozenset(properties), frozenset(inner), of_calls), each_time, strict=True):
         for candidate in candidates if names else ():
             found = next(_with_any(candidate, names, NESTED_MAX), None)
             if found is not None:
@@ -119,6 +171,11 @@ def _plain_in(raw: str) -> str:
     return _text_in(raw) or (fenced[1].strip() if fenced is not None else text)
 
 
+def _without_thought(text: str) -> str:
+    """Return the text of a structure; a model that is held to a structure may reason within it."""
+    return visible(text) if _THINKING.match(text) else text
+
+
 def _text_in(raw: str) -> str:
     """Return the text in a structure that was not requested."""
     packed = (object_in(raw, _PLAIN) or {}).get("text")
@@ -135,7 +192,8 @@ def _candidates(text: str) -> Iterator[object]:
             continue
     if 0 < text.count("{") <= REPAIRED_BRACES_MAX and len(text) <= REPAIRED_CHARS_MAX:
         try:
-            yield json_repair.loads(text[text.index("{") :])
+            repaired = json.dumps(json_repair.loads(text[text.index("{") :]), ensure_ascii=False)
+            yield json.loads(whole_characters(repaired))
         except (ValueError, RecursionError):
             return
 
@@ -186,23 +244,34 @@ UNSURE_CHARS_MAX = 50
 
 _BEGINNING = re.compile(r"(?:```(?:json)?\s*)?(?=\{)")
 # at the end: whitespace that may be trailing, and the possible start of a placeholder
-_UNSURE = re.compile(rf"\s*(?:<(?:\|[\w ]*\|?|/?\w*|value\s[\w\s=\"'/]{{0,{MARK_CHARS_MAX}}}))?$")
+_UNSURE = re.compile(rf"\s*(?:<(?:[|｜][\w ▁]*[|｜]?|/?\w*|value\s[\w\s=\"'/]{{0,{MARK_CHARS_MAX}}}))?$")
 
 
 class TextStream:
     """Parses one reply as it grows, and streams its text to the listener."""
 
-    def __init__(self, request: ModelRequest, prompt: Prompt, hear: OnReply, begun: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        request: ModelRequest,
+        prompt: Prompt,
+        hear: OnReply,
+        begun: Callable[[], None],
+        *,
+        begins_in_thought: bool = False,
+    ) -> None:
         self._request = request
         self._schema = prompt.schema
         self._values = prompt.values
         self._hear = hear
         self._begun = begun
+        self._begins_in_thought = begins_in_thought
         self._verdict: ModelReply | None = None  # does not change once it is complete
         self._sent = ""
 
     def grow(self, raw: str) -> None:
         """Parse the reply received so far and stream its new text."""
+        if self._begins_in_thought and _END_OF_THOUGHT.search(raw) is None:
+            return
         seen = visible(raw)
         reply = _plain(seen) if self._schema is None else self._read_structure(seen, self._schema)
         if reply is None:
@@ -229,9 +298,11 @@ class TextStream:
             if next(reversed(data)) != "text" or not data.keys() >= frozenset(schema["required"]):
                 return None
             self._verdict = reply_of(self._request, data)
-        return msgspec.structs.replace(self._verdict, text=data["text"])
+        return msgspec.structs.replace(self._verdict, text=_without_thought(data["text"]))
 
 
 def _plain(seen: str) -> ModelReply | None:
-    """Return plain text; the start of a structure is parsed when it is complete."""
-    return None if seen.startswith(("{", "[", "`", "<")) else ModelReply(text=seen)
+    """Return plain text up to an unfinished thought; the start of a structure is parsed when it is complete."""
+    if seen.startswith(("{", "[", "`", "<", "◁")):
+        return None
+    return ModelReply(text=_START_OF_THOUGHT.split(seen, maxsplit=1)[0].rstrip() if _may_have(seen, _STARTS) else seen)

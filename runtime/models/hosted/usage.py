@@ -6,11 +6,10 @@ from collections.abc import Callable
 from msgspec import structs
 
 from runtime.context.text_lengths import MESSAGE_TOKENS, tokens_of
-from runtime.models.hosted.capabilities import sent_prompt
 from runtime.models.hosted.endpoint import EndpointReply
 from runtime.models.hosted.failures import AttemptFailure
 from runtime.models.hosted.settings import ModelSettings
-from runtime.prompts.prompt import Prompt, stored_prompt
+from runtime.prompts.prompt import Prompt, SentPrompt, stored_prompt
 from runtime.state.ports import Usage
 from scripts.expressions.values import Value
 
@@ -23,6 +22,7 @@ class UsageMeter:
 
     def __init__(self, model: str, prompt: Prompt, settings: ModelSettings, clock: Callable[[], float]) -> None:
         self.parameters: dict[str, Value] = {}
+        self.sent: SentPrompt | None = None  # the prompt of the newest attempt
         self._model = model
         self._prompt = prompt
         self._settings = settings
@@ -100,7 +100,7 @@ class UsageMeter:
 
     def _stored_prompt(self) -> str | None:
         """Return the prompt as it is stored; None if it was never sent."""
-        return stored_prompt(sent_prompt(self._prompt, str(self.parameters["format"]))) if self._attempts else None
+        return stored_prompt(self.sent) if self.sent is not None and self._attempts else None
 
     def _estimate(self) -> None:
         self._counted = False

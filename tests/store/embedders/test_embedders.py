@@ -284,6 +284,15 @@ def test_an_endpoint_without_a_key_gets_none_of_another(
     assert endpoint.requests[0].key == "none"
 
 
+def test_an_endpoint_on_this_machine_is_called_without_a_proxy(
+    endpoint: Endpoint, hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    assert hosted(url=f"{endpoint.url}?api-version=1").dimension == 26
+    assert endpoint.paths == ["/v1/embeddings?api-version=1"]
+
+
 @pytest.mark.parametrize(
     "trouble", [{"status": 503}, {"status": 429, "headers": {"Retry-After": "0"}}, {"cut": -1}, {"body": "no JSON"}]
 )

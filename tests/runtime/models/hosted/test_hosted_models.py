@@ -197,6 +197,16 @@ async def test_words_before_the_verdict_are_not_heard_before_the_end(endpoint: E
     assert (reply.text, heard.texts) == (JUDGED["text"], [])
 
 
+async def test_thoughts_without_a_start_are_streamed_at_most_once(endpoint: Endpoint, models) -> None:
+    endpoint.always(content="They want a greeting.\n</think>\n\nHello, Ana!", piece_chars=3)
+    used = models()
+    first, later = Heard(), Heard()
+    for hear in (first, later):
+        assert (await used.complete(say(), hear)).text == "Hello, Ana!"
+    assert first.texts[0] == "The"
+    assert later.texts[0].startswith("H")
+
+
 async def test_words_of_a_broken_stream_give_way_to_those_of_the_next(endpoint: Endpoint, models) -> None:
     endpoint.will(content="Good morning, dear Ana!", cut=3)
     endpoint.will(content="Hello!", piece_chars=2)

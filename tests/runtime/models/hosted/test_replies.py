@@ -73,8 +73,9 @@ def test_what_is_no_reply_is_none(raw) -> None:
 def test_prose_is_taken_and_structures_gone_wrong_are_not() -> None:
     assert prose_in("<think>Hm.</think> Hello {name}, how are you?") == "Hello {name}, how are you?"
     assert [
-        prose_in(raw) for raw in ('{"texd": "x"}', 'Here: ["a"', "```\nHello\n```", "{'a': 1}", 'a": 1', "null")
-    ] == [""] * 6
+        prose_in(raw)
+        for raw in ('{"texd": "x"}', 'Here: ["a"', "```\nHello\n```", "{'a': 1}", 'a": 1', "null", "{“a“: 1}")
+    ] == [""] * 7
 
 
 @pytest.mark.parametrize(
@@ -108,6 +109,51 @@ def test_words_about_thoughts_are_no_thoughts() -> None:
 def test_a_thought_is_not_seen_while_it_is_being_thought() -> None:
     raw = "<think>What now?</think>Hello"
     assert [visible(raw[:at]) for at in (12, 23, len(raw))] == ["", "", "Hello"]
+
+
+HARMONY = "<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"
+TAGS = [
+    *(("<think>", "</think>"), ("<Thinking>", "</Thinking>"), ("<thought>", "</thought>"), ("[THINK]", "[/THINK]")),
+    *(("<reasoning>", "</reasoning>"), ("<seed:think>", "</seed:think>"), ("◁think▷", "◁/think▷"), HARMONY),
+    ("<|START_THINKING|>", "<|END_THINKING|><|START_RESPONSE|>"),
+]
+
+
+@pytest.mark.parametrize(("start", "end"), TAGS)
+@pytest.mark.parametrize("said", ["Hello, Ana!", JSON])
+def test_thoughts_of_every_model_family_are_left_out(start, end, said) -> None:
+    raw = f"{start}They say {{hi}}.\nSo do I.{end}{said}"
+    assert visible(raw) == said
+    texts, final = heard(request(None), raw, list(range(len(raw))))
+    assert [text for text in texts if not final.startswith(text)] == []
+
+
+@pytest.mark.parametrize(
+    "end", ["<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<end_of_turn>", "<｜end▁of▁sentence｜>", "\n</s>"]
+)
+def test_a_reply_ends_where_the_model_should_have_stopped(end) -> None:
+    further = "" if end.endswith("</s>") else "\n<|im_start|>user\nI am Ana"
+    raw = f"Hello! <s>Hi</s> there.{end}{further}"
+    texts, final = heard(request(None), raw, list(range(len(raw))))
+    assert final == texts[-1] == "Hello! <s>Hi</s> there."
+    assert [text for text in texts if not final.startswith(text)] == []
+
+
+@pytest.mark.parametrize("start", ["<think>", "<thought>"])
+def test_a_thought_within_a_reply_is_left_out(start) -> None:
+    thought = f"{start}Say more?{start.replace('<', '</')}"
+    for raw, said in (
+        (f"Hi! {thought}\nHow are you?", "Hi! \nHow are you?"),
+        (f"Hi! {start[:-1]}", f"Hi! {start[:-1]}"),
+    ):
+        texts, final = heard(request(None), raw, list(range(len(raw))))
+        assert final == said
+        assert [text for text in texts if not final.startswith(text)] == []
+    verdict = {"progress": "completed", "exit": False, "exit_reason": "", "understanding": 1, "has_questions": False}
+    structure = json.dumps({**verdict, "values": {}, "text": f"{thought}\nHow are you?"})
+    texts, final = heard(request("Hi"), structure, list(range(len(structure))))
+    assert final == texts[-1] == "How are you?"
+    assert [text for text in texts if not final.startswith(text)] == []
 
 
 @given(st.text())
