@@ -81,7 +81,10 @@ def read_outputs(
         whole = len(outputs) == 1 or _stands_alone(output, outputs, rest, locale)
         text = rest if output.kind in CERTAIN_TYPES else reply
         value = _read(output, part if part is not None else text if whole else None, reply, today, locale)
-        if is_given(value):
+        is_in_time = (
+            output.kind == "number" and part is None and _has_time_by_digits(outputs, parts, rest, today, locale)
+        )
+        if is_given(value) and not is_in_time:
             values[output.get] = value
         else:
             reasons[output.get] = _reason(output, part, whole)
@@ -153,6 +156,24 @@ def _stands_alone(output: Output, outputs: tuple[Output, ...], reply: str, local
     if output.kind == "time" and is_bare_hour(reply, locale):  # a time only if nothing else is asked for
         return False
     return output.kind in CERTAIN_TYPES and sum(other.kind == output.kind for other in outputs) == 1
+
+
+def _has_time_by_digits(
+    outputs: tuple[Output, ...], parts: Mapping[str, str], rest: str, today: date, locale: Locale
+) -> bool:
+    """Return whether the digits of a reply are those of another output's date or time: "at 5 pm" is no number."""
+    words = _DIGITS.sub(" ", rest)
+    return words != rest and any(
+        _part_of(other, parts) is None
+        and _stands_alone(other, outputs, rest, locale)
+        and is_given(_read(other, rest, rest, today, locale))
+        and not is_given(_read(other, words, words, today, locale))
+        for other in outputs
+        if other.kind in TIMES
+    )
+
+
+_DIGITS = re.compile(r"\d+")
 
 
 def _read(output: Output, text: str | None, reply: str, today: date, locale: Locale) -> Value:

@@ -19,7 +19,7 @@ from scripts.checks.detector_checks import check_detector, unable
 from scripts.checks.effects import Body, Read, Write, effect_of, forget_effects
 from scripts.checks.identifier_checks import id_faults, label_faults, variable_faults
 from scripts.checks.name_checks import check_names
-from scripts.checks.output_checks import ignored_pattern, output_faults, record_faults
+from scripts.checks.output_checks import ignored_fallback, ignored_pattern, output_faults, record_faults
 from scripts.checks.personal_data import check_copies
 from scripts.checks.plain_texts import check_plain_texts
 from scripts.checks.reachability import check_reachability
@@ -419,6 +419,8 @@ class _Checker:
                     self.name(each.get, each.mark("get"))
                 self.output(each, seen)
                 self.faults(ignored_pattern(each))
+                if isinstance(action, actions.Ask):
+                    self.faults(ignored_fallback(each))
             if isinstance(item, Records):
                 self.faults(record_faults(item))
 

@@ -36,6 +36,13 @@ def ignored_pattern(output: Output) -> Iterator[Fault]:
         yield Fault("KEY_IGNORED", message, output.mark("pattern"))
 
 
+def ignored_fallback(output: Output) -> Iterator[Fault]:
+    """Check that a value with a fallback is a text: a fixed question finds any other value in the reply itself."""
+    if output.fallback is not None and (output.choices or output.kind not in {None, "text", "choice"}):
+        message = f"`fallback` applies to texts only; `{output.get}` is a {output.kind}"
+        yield Fault("KEY_IGNORED", message, output.mark("fallback"))
+
+
 def record_faults(records: Records) -> Iterator[Fault]:
     """Check that records have fields, and that their key is one of these."""
     names = [each.get for each in records.fields]

@@ -121,7 +121,7 @@ def call_faults(action: CallTool, tool: ToolDefinition, declared: FindDeclaratio
     yield from parameter_faults(f"the tool {tool.id}", action.given, tool.params, tool.required, action.mark("tool"))
     for name, value in action.given.items():
         if name in tool.params:
-            yield from _value_faults(name, value, tool.params[name], declared)
+            yield from _value_faults(name, value, tool.params[name], declared, is_required=name in tool.required)
     if action.timeout is not None and not 0 < seconds_of(action.timeout) <= TIMEOUT_S_MAX:
         yield _too_long(action.mark("timeout"))
     if action.into is not None:
@@ -141,13 +141,17 @@ def offer_faults(offer: ModelTool, tool: ToolDefinition, declared: FindDeclarati
         yield from _result_faults(offer.into, tool, declared)
 
 
-def _value_faults(name: str, value: Given, schema: JsonSchema, declared: FindDeclaration) -> Iterator[Fault]:
+def _value_faults(
+    name: str, value: Given, schema: JsonSchema, declared: FindDeclaration, *, is_required: bool
+) -> Iterator[Fault]:
     if isinstance(value, Template):
         if not _allows(schema, {"string"}):
             message = f"`{name}` takes {_words(schema)}, not a text"
             yield Fault("TOOL_VALUE_MISMATCH", message, value.at, "Write `=` and an expression.")
         return
     known = value.facts.value
+    if known is None and not is_required:
+        return  # the parameter is left out
     if not isinstance(known, Unknown):
         if problem := _problem(schema, known):
             yield Fault("TOOL_VALUE_MISMATCH", f"`{name}`: {problem}", value.at)

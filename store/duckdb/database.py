@@ -214,8 +214,8 @@ class Database:
             found = self.path.stat()
         except (FileNotFoundError, NotADirectoryError):
             raise DatabaseFileLost(
-                f"{self.path} was deleted or moved while the server had it open; stop the server, put the file back "
-                "or restore a backup, and start again"
+                f"{self.path} was deleted or moved while the server had it open; put the file back, or stop the server "
+                "and restore a backup"
             ) from None
         except OSError as error:
             raise StoreUnavailable(f"{self.path} cannot be accessed: {error.strerror}") from error

@@ -1,8 +1,8 @@
 -- Outcomes of the sessions that started with each version of a script.
 -- completed: sessions whose conversation ended, in any way. Of those, finished: it came to the end of the script;
 -- ended_by_action: an `end` of the script; ended_by_user: an interrupt or a repair; ended_by_application; ended_by_rounds: a
--- question got no usable reply in its rounds; ended_by_expiry: a question expired. reached: sessions that entered the
--- milestone, an action or a topic; without a milestone, the finished ones. failed and paused: sessions with that status;
+-- question got no usable reply in its rounds; ended_by_expiry: a question expired. reached: sessions that reached
+-- the milestone, or entered the action or topic; without one, the finished ones. failed and paused: sessions with that status;
 -- abandoned: active sessions whose latest turn is at least `idle_days` before the time of the file; going_on: other active
 -- sessions. silent: started sessions without a message of the user. completion_rate and abandonment_rate: reached / started
 -- and abandoned / started.

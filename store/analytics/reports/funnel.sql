@@ -5,8 +5,8 @@
 -- previous: sessions that reached an earlier step of the script from which sessions went directly to this one;
 -- share_of_started: reached / selected sessions; share_of_previous: the share of `previous` that reached this step. Null for a
 -- step that no session entered from an earlier one, such as the first.
--- converted: of reached, sessions that reached the milestone, an action or topic, before or after; without a milestone, sessions
--- that came to the end of the script; conversion_rate: converted / reached.
+-- converted: of reached, sessions that reached the milestone, or entered the action or topic, before or after; without one,
+-- sessions that came to the end of the script; conversion_rate: converted / reached.
 -- Skills, interrupts and detectors are not steps. Steps that no known version of the script has are last, without a number.
 CREATE OR REPLACE MACRO funnel(
     script, level := 'phase', version := NULL, since := NULL, until := NULL, milestone := NULL

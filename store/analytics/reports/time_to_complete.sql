@@ -1,5 +1,5 @@
--- Time from the creation of a session to the end of its script or to the milestone, an action or a topic that it entered, by the
--- version of the script that it started with.
+-- Time from the creation of a session to the end of its script, or until it reached the milestone or entered the action or topic,
+-- by the version of the script that it started with.
 -- completed: the sessions that came there; p50_seconds, p90_seconds, p95_seconds and mean_seconds: the percentiles, interpolated,
 -- and the mean of their times in seconds.
 -- median_turns and median_replies: turns after the creation, and messages of the user, until then.

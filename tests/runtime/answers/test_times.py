@@ -1,6 +1,7 @@
 """What times, moments and time zones a free reply gives without a model, in every language of the runtime."""
 
-from datetime import date, time
+from datetime import date, time, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -236,6 +237,22 @@ def test_a_labelled_value_is_no_value_of_another_type(reply: str, cups: float | 
     found = read_outputs(outputs, reply, TODAY, "en").values
     assert (found.get("cups"), found.get("at")) == (cups, at)
     assert read_further(outputs, ["drink", "at"], reply, TODAY, "en").values.get("cups") == cups
+
+
+@pytest.mark.parametrize(
+    ("reply", "type_", "values"),
+    [
+        ("at 5 pm", "time", {"at": "17:00"}),
+        ("5", "time", {"cups": 5}),
+        ("2026-03-01", "date", {"at": "2026-03-01"}),
+        ("in 2 weeks", "date", {"at": (TODAY + timedelta(days=14)).isoformat()}),
+        ("2 cups tomorrow", "date", {"cups": 2, "at": (TODAY + timedelta(days=1)).isoformat()}),
+        ("cups: 2, at 5 pm", "time", {"cups": 2, "at": "17:00"}),
+    ],
+)
+def test_digits_of_a_date_or_time_are_no_number(reply: str, type_: Any, values: dict[str, object]) -> None:
+    outputs = (Output(get="cups", type="number"), Output(get="at", type=type_))
+    assert read_outputs(outputs, reply, TODAY, "en").values == values
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,11 @@ def test_problem_names_what_is_wrong(old: str, new: str, problem: str):
     )
 
 
+def test_null_leaves_out_an_optional_parameter():
+    assert problems(SCRIPT.replace("=copies", "null")) == []
+    assert problems(SCRIPT.replace("shelf: A", "shelf: null")) == ["TOOL_VALUE_MISMATCH `shelf`: expected string"]
+
+
 def test_failure_is_known_only_in_on_fail():
     action = "timeout: 10 s, on_fail: {say: '{{ failure.kind }}', do: [{id: x, say: '{{ failure.message }}'}]}"
     text = SCRIPT.replace("timeout: 10 s", action)

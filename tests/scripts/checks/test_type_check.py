@@ -185,3 +185,19 @@ def test_the_condition_of_a_phase_is_checked_too(read: ReadScript) -> None:
     text = topic(output="{get: adult, type: boolean}", top="default_scope: session")
     text += "- phase: q\n  when: adult == 'yes'\n  topics: [{topic: u, actions: [{say: Hi, id: hi}]}]\n"
     assert found(read, text) == [("TYPE_CLASH", 10)]
+
+
+@pytest.mark.parametrize(
+    ("output", "lines"),
+    [
+        ("{get: age, fallback: raw}", []),
+        ("{get: age, type: text, fallback: raw}", []),
+        ("{get: age, type: choice, fallback: raw}", []),
+        ("{get: age, choices: [young, old], fallback: raw}", [8]),
+        ("{get: age, type: number, fallback: raw}", [8]),
+        ("{get: age, type: date, fallback: raw}", [8]),
+    ],
+)
+def test_fallback_of_a_value_that_is_no_text_is_reported(read: ReadScript, output: str, lines: list[int]) -> None:
+    problems = read(topic("say: Hi", output=output)).problems
+    assert [each.line for each in problems if each.code == "KEY_IGNORED"] == lines

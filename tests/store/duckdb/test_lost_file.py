@@ -64,7 +64,7 @@ async def test_nothing_is_written_to_a_lost_file(tmp_path: Path, lose: Callable[
     await save(store, 1)
     assert store.ready() is None
     lose(folder)
-    how = "replaced" if lose is restore_backup else "deleted or moved"
+    how = "replaced" if lose is restore_backup else "deleted or moved while the server had it open; put the file back"
     assert how in (store.ready() or "")
     for _ in range(2):
         with pytest.raises(DatabaseFileLost, match=how):
