@@ -13,11 +13,11 @@ from api.catalog.catalog import Catalog, SavedScript
 from api.catalog.reload import Reloader
 from api.http.application import Application
 from api.http.services import Services
-from api.ids import TENANT, new_id
-from api.models import close_model, log_lacking
+from api.models.server_model import close_model, log_lacking
+from api.schemas.ids import TENANT, new_id
+from api.schemas.timestamps import utc_now
 from api.sessions.live_turns import LiveTurns
 from api.settings import Settings
-from api.timestamps import utc_now
 from runtime.context.resize import Handlers
 from runtime.state.ports import Clock, Ids, Model
 from scripts.model.script import Script

@@ -14,9 +14,9 @@ from api.app import create_app
 from api.client.client import Client
 from api.client.in_process import InProcess
 from api.http.application import Application
-from api.load_settings import settings_of_program
+from api.local_files.settings_file import settings_of_program
 from api.logs.configuration import warnings_only
-from api.models import make_model
+from api.models.server_model import make_model
 from runtime.context.resize import Handlers
 from runtime.state.ports import Model
 from store.open_store import open_store

@@ -11,19 +11,19 @@ from typing import Any
 
 from api.catalog.catalog import Catalog
 from api.client.client import Loop
-from api.ids import TENANT, has_control, new_id
-from api.load_settings import settings_of_program
+from api.local_files.settings_file import settings_of_program
 from api.logs.configuration import warnings_only
 from api.memory.embedding import EmbeddingService, embedding_of
 from api.memory.memory_system import MemorySystem, create_memory
 from api.memory.model_calls import MemoryCalls, summarizers
 from api.memory.user_memory import SessionRoom, UserMemory
-from api.memory_errors import InvalidMemoryRequest
 from api.metrics import Metrics
-from api.model_calls import Spending
-from api.models import close_model, make_model
+from api.models.model_calls import Spending
+from api.models.server_model import close_model, make_model
+from api.schemas.ids import TENANT, has_control, new_id
+from api.schemas.memory_errors import InvalidMemoryRequest
+from api.schemas.timestamps import utc_now
 from api.settings import Settings
-from api.timestamps import utc_now
 from runtime.state.ports import Model
 from store.embedders.function_embedder import Embed, OwnEmbedder
 from store.open_store import open_store

@@ -10,10 +10,9 @@ import structlog
 from litestar.exceptions import HTTPException
 from msgspec import UNSET, Struct
 
-from api.key_file import KeyUnwritable
 from api.logs.turn_fields import fields_of
-from api.memory_errors import InvalidMemoryRequest, TooManyJobs, UnitIdExists
 from api.schemas.errors import ErrorAnswer, ErrorBody, ErrorDetail, ErrorType, Recovery
+from api.schemas.memory_errors import InvalidMemoryRequest, TooManyJobs, UnitIdExists
 from runtime.state.inputs import InputRefused
 from store.interface.debug_logging import is_debugging
 from store.interface.errors import (
@@ -27,6 +26,7 @@ from store.interface.errors import (
     DiskTooSmall,
     FilterInvalid,
     FolderUnwritable,
+    KeyUnwritable,
     MemoryMoved,
     NotWithPostgres,
     QueryRefused,

@@ -14,15 +14,15 @@ import structlog
 import uvloop
 
 from api.app import create_app
-from api.atomic_files import create_private
 from api.auth.authenticator import tokens_of
 from api.http.application import Application
 from api.http.connections.connections import RESERVE
 from api.http.connections.files import raise_open_files
 from api.http.connections.http_server import BACKLOG, HttpServer, bind, create_server
+from api.http.other_servers import require_same_keys
+from api.local_files.atomic_files import create_private
 from api.logs.configuration import configure_logging, log_unawaited
-from api.models import close_model, make_model
-from api.other_servers import require_same_keys
+from api.models.server_model import close_model, make_model
 from api.sessions.live_turns import LiveTurns
 from api.settings import ADDRESS_FILE, KEY_FILE, Settings, SettingsInvalid
 from runtime.models.hosted.settings import is_loopback

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct, field
 
-from api.allowed_targets import read_target
+from api.schemas.allowed_targets import read_target
 from runtime.context.selection import Contexts
 from runtime.models.hosted.settings import (
     OPENAI,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from api.client.transport import CuebookError, RetryPolicy
     from api.embedded import open_runtime
     from api.embedded_memory import open_memory
-    from api.memory_errors import InvalidMemoryRequest, UnitIdExists, WorkFailed
+    from api.schemas.memory_errors import InvalidMemoryRequest, UnitIdExists, WorkFailed
     from api.settings import Settings, SettingsInvalid
     from api.tools.python_tool import Tool
     from api.webhooks.signing import InvalidSignature, verify_webhook
@@ -76,7 +76,7 @@ _MODULES: Final = {
     "FilterInvalid": "store.interface.errors",
     "Handlers": "runtime.context.resize",
     "InMemoryStore": "api.client.history",
-    "InvalidMemoryRequest": "api.memory_errors",
+    "InvalidMemoryRequest": "api.schemas.memory_errors",
     "InvalidSignature": "api.webhooks.signing",
     "ModelFailed": "runtime.state.ports",
     "RetryPolicy": "api.client.transport",
@@ -85,8 +85,8 @@ _MODULES: Final = {
     "StreamEvent": "api.client.streams",
     "SyncClient": "api.client.client",
     "Tool": "api.tools.python_tool",
-    "UnitIdExists": "api.memory_errors",
-    "WorkFailed": "api.memory_errors",
+    "UnitIdExists": "api.schemas.memory_errors",
+    "WorkFailed": "api.schemas.memory_errors",
     "create_app": "api.app",
     "open_memory": "api.embedded_memory",
     "open_runtime": "api.embedded",

@@ -20,9 +20,9 @@ from api.analytics.process import WorkerProcesses
 from api.app import create_app
 from api.embedded import running
 from api.http.connections.http_server import bind, create_server
+from api.schemas.timestamps import utc_now
 from api.sessions.live_turns import LiveTurns
 from api.settings import Settings
-from api.timestamps import utc_now
 from runtime.models.offline_model import OfflineModel
 from runtime.state.ports import Clock, Model
 from store.duckdb_store import DuckDBStore

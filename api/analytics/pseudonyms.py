@@ -6,7 +6,7 @@ import secrets
 from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
 
-from api.key_file import create_key
+from api.local_files.key_file import create_key
 
 FILE_NAME = "pseudonyms.key"
 _BYTES = 32

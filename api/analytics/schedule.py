@@ -14,12 +14,12 @@ from urllib.parse import quote
 import structlog
 
 from api.analytics.queries import AnalyticsQueries
-from api.atomic_files import writing_whole
 from api.background import is_due, looking
 from api.errors import ApiError
-from api.ids import TENANT
+from api.local_files.atomic_files import writing_whole
+from api.schemas.ids import TENANT
+from api.schemas.timestamps import FILE_TIME_PATTERN, file_time, read_file_time
 from api.settings import Settings
-from api.timestamps import FILE_TIME_PATTERN, file_time, read_file_time
 from runtime.state.ports import Clock
 from store.interface.errors import StoreError
 from store.interface.private_files import make_folder

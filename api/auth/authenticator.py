@@ -18,7 +18,7 @@ from api.auth.principal import ANONYMOUS, ANONYMOUS_ADMIN, Principal
 from api.auth.rate_limit import RateLimiter
 from api.auth.request_checks import check_id
 from api.errors import ApiError, invalid_field
-from api.ids import TENANT, TENANT_HEADER
+from api.schemas.ids import TENANT, TENANT_HEADER
 from api.settings import Settings
 from runtime.models.hosted.settings import is_loopback
 from runtime.state.ports import Clock

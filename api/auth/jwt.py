@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from api.auth.principal import Principal
 from api.errors import ApiError
-from api.ids import TENANT, has_control
+from api.schemas.ids import TENANT, has_control
 from api.schemas.keys import Role
 from api.settings import Settings, SettingsInvalid
 

@@ -15,12 +15,11 @@ from litestar.types import ASGIApp, HTTPReceiveMessage, HTTPScope, Receive, Rece
 
 from api.auth.authenticator import OPERATOR, Authenticator
 from api.auth.policy import ADMIN, DEBUGGING, RoutePolicy
-from api.auth.principal import CALLER, Principal
+from api.auth.principal import CALLER, REVOCATION, Principal
 from api.auth.request_checks import Addresses, check_cookie_origin, check_origin, check_place
 from api.errors import ApiError
-from api.ids import TENANT
+from api.schemas.ids import TENANT
 from api.settings import Settings
-from api.sse import REVOCATION
 from store.interface.errors import StoreError
 
 

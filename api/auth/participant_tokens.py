@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from api.errors import ApiError
-from api.key_file import SecretKeyFile
+from api.local_files.key_file import SecretKeyFile
 
 PARTICIPANT_PREFIX: Final = "cbp_"
 KEY_FILE = "participant-key"

@@ -6,7 +6,7 @@ from litestar import Request
 from msgspec import Struct
 
 from api.errors import ApiError
-from api.ids import TENANT
+from api.schemas.ids import TENANT
 from api.schemas.keys import ROLES, AnyRole, Role
 from store.interface.participant_rows import ParticipantRow
 
@@ -16,6 +16,8 @@ READERS: frozenset[Role] = frozenset({"reader", "admin"})
 
 CALLER: Final = "caller"
 """The name of the principal in the state of a request's scope."""
+REVOCATION = "ending"
+"""The key in the state of a request's scope of the event that ends its stream when the key is revoked."""
 
 
 class Principal(Struct, frozen=True):

@@ -10,7 +10,7 @@ from litestar.config.cors import CORSConfig
 from msgspec import Struct
 
 from api.errors import ApiError, invalid_field
-from api.ids import has_control
+from api.schemas.ids import has_control
 
 HOPS_MAX = 32
 """Addresses of `X-Forwarded-For` that are read, from the right."""

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from api.catalog.catalog import Catalog
-from api.ids import TENANT
+from api.schemas.ids import TENANT
 from runtime.state.ports import Clock
 from runtime.state.state import State, StateUnreadable, decode
 from scripts.model.diagnostics import Problems

@@ -13,7 +13,7 @@ from msgspec import Struct
 from watchfiles import awatch
 
 from api.catalog.catalog import Catalog, SavedScript, second
-from api.ids import TENANT
+from api.schemas.ids import TENANT
 from scripts.model.diagnostics import Problem
 from scripts.model.script import Script
 from scripts.parse.folder import read_path, script_files

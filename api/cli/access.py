@@ -11,10 +11,10 @@ from api.cli.backend import backend, read_answer
 from api.cli.options import Command, in_json, json_option, page_options, value_of, with_settings
 from api.cli.output import errors, print_json, print_page
 from api.console.serve import CHATS
-from api.ids import TENANT, in_path
+from api.schemas.ids import TENANT, in_path
 from api.schemas.keys import Role
+from api.schemas.timestamps import utc_now, utc_text
 from api.settings import Settings
-from api.timestamps import utc_now, utc_text
 
 KEY_COLUMNS = ("keyId", "name", "roles", "userId", "createdAt", "expiresAt", "revokedAt", "lastUsedAt")
 LINK_COLUMNS = (

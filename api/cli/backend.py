@@ -12,8 +12,8 @@ import msgspec
 from rich.markup import escape
 
 from api.cli.output import errors, fail, failing
-from api.ids import TENANT_HEADER, in_path
 from api.logs.configuration import configure_logging
+from api.schemas.ids import TENANT_HEADER, in_path
 from api.settings import ADDRESS_FILE, KEY_FILE, Settings, SettingsInvalid
 from store.interface.errors import DatabaseLocked, StoreError
 from store.interface.private_files import restrict_umask
@@ -209,7 +209,7 @@ async def _in_process(
     from api.app import create_app
     from api.client.in_process import InProcess
     from api.embedded import running
-    from api.models import ModelUnknown, close_model, make_model
+    from api.models.server_model import ModelUnknown, close_model, make_model
     from runtime.models.cassette_file import ScriptedFileInvalid
     from runtime.models.offline_model import OfflineModel
 

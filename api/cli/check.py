@@ -93,7 +93,7 @@ def _compare(readings: Sequence[Reading], earlier: Path | None, data: Path | Non
     from api.catalog.compatibility import NothingToCompare, compare_with_database, compare_with_file
     from api.errors import ApiError
     from api.logs.configuration import configure_logging
-    from api.timestamps import utc_now  # not needed without an earlier version
+    from api.schemas.timestamps import utc_now  # not needed without an earlier version
     from store.interface.errors import StoreError
 
     if len(readings) != 1 or (earlier is not None and data is not None):

@@ -15,7 +15,7 @@ from api.cli.backend import Backend, RequestRefused, backend, read_answer, run
 from api.cli.options import ANY_PATH, in_json, json_option, page_options, skip_confirmation, with_settings
 from api.cli.output import confirm, end, errors, fail, failing, print_json, print_page, print_rows
 from api.cli.progress import ProgressBar, progress_bar
-from api.ids import in_path
+from api.schemas.ids import in_path
 from api.schemas.operations import PolicyView
 from api.settings import Settings
 from scripts.expressions.values import count_text

@@ -14,7 +14,7 @@ from api.cli.options import in_json, skip_confirmation, with_settings
 from api.cli.output import confirm, end, errors, fail, print_json, print_rows
 from api.cli.progress import track
 from api.cli.script_arguments import runnable
-from api.ids import in_path
+from api.schemas.ids import in_path
 from api.settings import Settings
 from runtime.migration.migration import MOVING, VERDICTS
 from scripts.expressions.values import count_text

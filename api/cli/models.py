@@ -4,9 +4,9 @@ from pathlib import Path
 
 from rich.markup import escape
 
-from api.atomic_files import write_whole
 from api.cli.output import errors, fail, failing, file_errors
-from api.models import ModelUnknown, make_model
+from api.local_files.atomic_files import write_whole
+from api.models.server_model import ModelUnknown, make_model
 from api.settings import Settings
 from runtime.models.cassette_file import CassetteUnwritable, ScriptedFileInvalid, cassette_text, holds_replies
 from runtime.models.recorded_models import RecordingModel

@@ -62,7 +62,7 @@ def with_settings(*names: str) -> Callable[[Command], Command]:
     def decorate(function: Command) -> Command:
         @wraps(function)
         def command(config: Path | None, **arguments: Any) -> Any:
-            from api.load_settings import load_settings  # not needed for `--help`
+            from api.local_files.settings_file import load_settings  # not needed for `--help`
             from api.settings import SettingsInvalid  # not needed for `--help`
 
             with failing(SettingsInvalid):

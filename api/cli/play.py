@@ -15,12 +15,12 @@ from api.cli.models import check_recording, model_of, write_recording
 from api.cli.options import EXISTING_FILE, OUTPUT_FILE, SEED, with_settings
 from api.cli.output import console, end, errors, fail, failing, print_json
 from api.cli.script_arguments import check_locale, script_of, variables_of
-from api.ids import new_id
-from api.models import close_model
+from api.models.server_model import close_model
+from api.schemas.ids import new_id
+from api.schemas.timestamps import utc_now
 from api.settings import SCRIPTED, Settings
 from api.testing.cases.case_run import position_of
 from api.testing.player import Player
-from api.timestamps import utc_now
 from runtime.engine.engine import Turn, TurnFailed
 from runtime.models.recorded_models import RecordingModel
 from runtime.state.events import Detected, Emitted, Exposed, Recollected, Remembered, Warned

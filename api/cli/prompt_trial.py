@@ -11,7 +11,7 @@ from rich.panel import Panel
 
 from api.cli.models import model_of
 from api.cli.output import console, errors, fail, failing, print_json, printable
-from api.models import close_model
+from api.models.server_model import close_model
 from api.replay.recorded_session import RecordedSession
 from api.replay.replay_session import CallAgain, calls_of_turn
 from api.settings import Settings

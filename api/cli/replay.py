@@ -20,13 +20,13 @@ from api.cli.progress import ProgressBar, progress_bar
 from api.cli.prompt_trial import PromptTrial, TrialResult, print_trial, run_trial
 from api.cli.script_arguments import runnable
 from api.errors import ApiError
-from api.ids import TENANT
-from api.models import close_model
+from api.models.server_model import close_model
 from api.replay.differences import TurnDifference
 from api.replay.recorded_session import RecordedSession, ReplaySource, SessionUnknown, find_session
 from api.replay.replay_session import TurnReplay, replay, replay_on_new_version
+from api.schemas.ids import TENANT
+from api.schemas.timestamps import utc_now
 from api.settings import Settings
-from api.timestamps import utc_now
 from runtime.state.ports import Model
 from runtime.state.program import Program
 from runtime.state.state import StateUnreadable, decode

@@ -7,7 +7,7 @@ from rich.markup import escape
 from api.cli.options import with_settings
 from api.cli.output import errors, failing
 from api.logs.configuration import is_text
-from api.models import ModelUnknown
+from api.models.server_model import ModelUnknown
 from api.server import AddressRefused, FolderMissing
 from api.server import serve as run_server
 from api.settings import Settings, SettingsInvalid

@@ -12,7 +12,7 @@ from api.cli.backend import backend, open_for_reading, read_answer, send_each, w
 from api.cli.options import Command, in_json, json_option, page_options, skip_confirmation, value_of, with_settings
 from api.cli.output import confirm, console, fail, failing, print_json, print_page, print_rows, printable
 from api.cli.transfers import export_sessions, import_sessions, write_case
-from api.ids import TENANT, in_path
+from api.schemas.ids import TENANT, in_path
 from api.sessions.listing import (
     FilterPairInvalid,
     SearchInvalid,

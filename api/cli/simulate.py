@@ -13,11 +13,11 @@ from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from api.cli.options import EXISTING_PATH, SEED, in_json, moment_of, with_settings
 from api.cli.output import end, errors, fail, print_json
 from api.cli.progress import progress_bar
-from api.ids import TENANT
+from api.schemas.ids import TENANT
+from api.schemas.timestamps import utc_now
 from api.settings import EXAMPLES, Settings
 from api.testing.simulation.simulate import SimulationCounts, TurnSettings, simulate
 from api.testing.simulation.traffic import DAYS_MAX, SESSIONS_MAX, LoadProfile, SimulationFailed, read_scripts
-from api.timestamps import utc_now
 from scripts.parse.read_script import Reading
 from store.interface.errors import DatabaseLocked, StoreError
 from store.interface.private_files import FILE_NAME, restrict_umask

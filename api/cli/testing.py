@@ -19,7 +19,7 @@ from api.cli.models import check_recording, model_of, write_recording
 from api.cli.options import EXISTING_PATH, OUTPUT_FILE, SEED, with_settings
 from api.cli.output import console, end, errors, fail, json_text, print_json, print_table, write_text
 from api.cli.progress import progress_bar, track
-from api.models import close_model
+from api.models.server_model import close_model
 from api.settings import OFFLINE, Settings
 from api.testing.cases.case_model import FoundCase, PreparedScript
 from api.testing.cases.case_report import (

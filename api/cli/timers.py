@@ -7,7 +7,7 @@ import click
 from api.cli.backend import backend, read_answer
 from api.cli.options import json_option, page_options, with_settings
 from api.cli.output import print_page, print_rows
-from api.ids import in_path
+from api.schemas.ids import in_path
 from api.settings import Settings
 
 COLUMNS = ("due", "kind", "sessionId", "userId", "timerId", "status", "attempts")

@@ -13,7 +13,7 @@ from api.cli.backend import Backend, RequestRefused, backend, read_answer
 from api.cli.options import ANY_PATH, EXISTING_PATH, in_json, with_settings
 from api.cli.output import console, end, errors, fail, make_folder, print_json, print_table, write_text
 from api.cli.progress import track
-from api.ids import in_path
+from api.schemas.ids import in_path
 from api.settings import Settings
 from scripts.expressions.values import count_text
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from api.atomic_files import writing_whole
 from api.cli.backend import backend
 from api.cli.database import COMPACT_TIMEOUT_S
 from api.cli.options import in_json, json_option, skip_confirmation, to_file, value_of, with_settings
 from api.cli.output import confirm, end, errors, file_errors, json_text, print_json, print_rows, print_table
-from api.ids import in_path
+from api.local_files.atomic_files import writing_whole
+from api.schemas.ids import in_path
 from api.settings import Settings
 from scripts.expressions.values import Value
 

@@ -6,9 +6,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from api.atomic_files import writing_whole
 from api.client.transport import CuebookError, HttpTransport
-from api.ids import in_path
+from api.local_files.atomic_files import writing_whole
 from api.schemas.analytics import (
     MAX_AGE_DEFAULT_S,
     ROWS_DEFAULT,
@@ -20,6 +19,7 @@ from api.schemas.analytics import (
     QueryAnswer,
     ReportList,
 )
+from api.schemas.ids import in_path
 from store.analytics.snapshots import OWN, StorageVersion
 
 Parameters: TypeAlias = Mapping[str, str | int | float | datetime]

@@ -8,7 +8,7 @@ from uuid import uuid4
 import msgspec
 
 from api.client.transport import HttpTransport
-from api.ids import in_path
+from api.schemas.ids import in_path
 from api.schemas.memory import (
     COLLECTION,
     UNITS_MAX,

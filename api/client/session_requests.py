@@ -9,7 +9,7 @@ import msgspec
 
 from api.client.streams import NoMoreEvents, ShownWords, StreamEvent, Values, ends_attempt, frames
 from api.client.transport import UNREACHABLE, CuebookError, HttpTransport
-from api.ids import in_path
+from api.schemas.ids import in_path
 from api.schemas.lifecycle import (
     CompressionView,
     ContextView,

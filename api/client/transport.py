@@ -13,8 +13,8 @@ import httpx
 import msgspec
 from msgspec import Struct
 
-from api.ids import has_control
 from api.schemas.errors import ErrorAnswer, ErrorDetail
+from api.schemas.ids import has_control
 
 T = TypeVar("T")
 

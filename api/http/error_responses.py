@@ -24,8 +24,8 @@ from api.errors import ApiError, invalid_field
 from api.http.services import current
 from api.participants.views import visible_error
 from api.schemas.errors import ErrorAnswer, ErrorDetail
-from api.timestamps import utc_text
-from api.validation_messages import TIME_EXPECTED, humanize_validation_error, name_choices, types_at
+from api.schemas.timestamps import utc_text
+from api.schemas.validation_messages import TIME_EXPECTED, humanize_validation_error, name_choices, types_at
 from scripts.expressions.values import number_in
 
 ANY_PARAMETERS = "any_parameters"

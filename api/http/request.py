@@ -21,8 +21,8 @@ from api.auth.request_checks import check_header
 from api.errors import invalid_field
 from api.http.services import Services, current
 from api.schemas.base import NUMBER_MAX, PageView, View
+from api.sessions.sse import EVENT_STREAM
 from api.sessions.turn_runner import Preconditions
-from api.sse import EVENT_STREAM
 from store.interface.pages import cursor_of, position_of
 
 T = TypeVar("T")

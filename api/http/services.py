@@ -17,15 +17,15 @@ from api.auth.api_keys import ApiKeys
 from api.auth.authenticator import Authenticator
 from api.auth.middleware import AuthMiddleware, OpenRequests
 from api.catalog.catalog import Catalog
+from api.http.other_servers import ERASURES, OtherServers
 from api.integrity.backups import Backups
 from api.integrity.check_sessions import SessionVerifier
 from api.memory.embedding import embedding_of
 from api.memory.memory_system import create_memory
 from api.memory.model_calls import MemoryCalls, summarizers
 from api.metrics import Metrics
-from api.model_calls import Spending
+from api.models.model_calls import Spending
 from api.notifications.web_push import Reminders
-from api.other_servers import ERASURES, OtherServers
 from api.participants.access import Participants
 from api.participants.links import Links
 from api.privacy.deletion import Deletion
@@ -37,9 +37,9 @@ from api.sessions.interventions import Interventions
 from api.sessions.live_turns import LiveTurns
 from api.sessions.migration import SessionMigrator
 from api.sessions.session_creation import Labels, SessionCreation
+from api.sessions.timers import Scheduler, SessionTimers
 from api.sessions.turn_runner import ToolsOfTurn, TurnRunner
 from api.settings import Settings
-from api.timers import Scheduler, SessionTimers
 from api.tools.session_tools import SessionTools, ToolCaller
 from api.transfer.session_import import SessionImporter
 from api.webhooks.dispatcher import Dispatcher

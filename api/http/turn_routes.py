@@ -18,8 +18,8 @@ from api.http.files import describing
 from api.http.request import ETAG, JSON, ApiRequest, wants_stream
 from api.schemas.base import View
 from api.sessions.live_turns import Key, PendingTurn, TurnResult
+from api.sessions.sse import EVENT_STREAM
 from api.sessions.streams import PROGRAMS, Audience, StreamRequest
-from api.sse import EVENT_STREAM
 
 
 class _Part(Struct, frozen=True):

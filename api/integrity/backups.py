@@ -17,8 +17,8 @@ from api.background import is_due, looking
 from api.errors import ApiError
 from api.notifications.web_push import KEY_FILE as WEB_PUSH_KEY
 from api.schemas.operations import BackupView
+from api.schemas.timestamps import FILE_TIME_PATTERN, file_time
 from api.settings import Settings
-from api.timestamps import FILE_TIME_PATTERN, file_time
 from api.webhooks.signing import KEY_FILE as WEBHOOK_KEY
 from runtime.state.ports import Clock
 from store.interface.errors import BackupFailed, BackupRunning, StoreUnavailable

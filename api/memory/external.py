@@ -24,8 +24,8 @@ from api.memory.transfers import as_parquet
 from api.memory.transfers.export_memory import export_memory
 from api.memory.transfers.import_memory import Content, ImportTarget, import_content, open_source, read_content
 from api.memory.transfers.memory_document import FORM_OF_SUFFIX, DocumentInvalid, MemorySource
-from api.memory_errors import InvalidMemoryRequest
 from api.schemas.memory import ChainView
+from api.schemas.memory_errors import InvalidMemoryRequest
 from api.settings import ExternalSettings
 from runtime.state.ports import Clock, Ids
 from scripts.model.memory_plan import DEFAULT_PLAN, MemoryPlan

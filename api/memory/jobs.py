@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from api.memory.maintenance import Maintenance
-from api.memory_errors import TooManyJobs
+from api.schemas.memory_errors import TooManyJobs
 from api.schemas.memory_work import GroupTokens, GroupUnits, Share
 from runtime.memory.forgetting import ForgetOptions, Policy
 from runtime.state.ports import Clock, Ids

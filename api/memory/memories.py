@@ -12,7 +12,6 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from api.ids import has_control
 from api.memory.cache import MemoryCache
 from api.memory.embedding import EmbeddingService
 from api.memory.external import Externals
@@ -21,8 +20,9 @@ from api.memory.loaded_memory import LoadedMemory, vector_rows
 from api.memory.requests import UNITS_MAX, NewUnit, Query
 from api.memory.search import find, search, top_k
 from api.memory.transaction import MemoryTransaction
-from api.memory_errors import InvalidMemoryRequest, UnitIdExists
+from api.schemas.ids import has_control
 from api.schemas.memory import GROUP_CHARS_MAX, RecalledView
+from api.schemas.memory_errors import InvalidMemoryRequest, UnitIdExists
 from runtime.memory.chains import recall_of
 from runtime.memory.units import MemoryUnit
 from runtime.state.ports import Clock, Ids

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from api.metrics import Metrics
-from api.model_calls import Spending, usage_columns
+from api.models.model_calls import Spending, usage_columns
 from runtime.memory.summaries import Summarise, Summary, SummaryRequest
 from runtime.memory.summarizers import extractive_summary, parse_summary, request_of
 from runtime.state.deadlines import until

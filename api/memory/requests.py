@@ -10,9 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from api.ids import has_control
-from api.memory_errors import InvalidMemoryRequest
+from api.schemas.ids import has_control
 from api.schemas.memory import K_MAX, NEIGHBOURS_MAX, UNIT_CHARS_MAX, unit_fields
+from api.schemas.memory_errors import InvalidMemoryRequest
 from runtime.memory.recall.query import Decay, Strategy
 from runtime.state.recall_types import Trust
 from scripts.expressions.values import Value, ValueRefused, is_unicode, to_value

@@ -8,8 +8,8 @@ from msgspec import Struct
 from api.memory.loaded_memory import LoadedMemory
 from api.memory.requests import Query
 from api.memory.transaction import MemoryTransaction
-from api.memory_errors import InvalidMemoryRequest
 from api.schemas.memory import ChainUnit, ChainView, RecalledView
+from api.schemas.memory_errors import InvalidMemoryRequest
 from runtime.memory.chains import Around, Chain, Hit, chains_of
 from runtime.memory.recall.query import IndexHit, Question
 from runtime.memory.short_term import ShortTermUnits

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from api.memory.memories import Memories
 from api.memory.requests import Query
-from api.memory_errors import InvalidMemoryRequest
+from api.schemas.memory_errors import InvalidMemoryRequest
 from runtime.memory.recall.query import decay_of_days
 from runtime.state.ports import MemoryFailed
 from runtime.state.recall_types import RecallResult, RecallWish

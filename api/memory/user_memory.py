@@ -14,8 +14,8 @@ from api.memory.listing import UnitFilter
 from api.memory.memories import CAPACITY_DEFAULT, LATEST
 from api.memory.memory_system import MemorySystem
 from api.memory.requests import UNITS_MAX, NewUnit, Query, Vector, new_unit
-from api.memory_errors import InvalidMemoryRequest, WorkFailed
 from api.schemas.memory import GroupView, RecalledView, UnitView
+from api.schemas.memory_errors import InvalidMemoryRequest, WorkFailed
 from api.schemas.memory_work import StatusView
 from runtime.memory.forgetting import ForgetOptions, Policy
 from runtime.memory.recall.query import Decay, Strategy, decay_of_days

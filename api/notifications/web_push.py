@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from api.background import cancel_all, retain, start_background
 from api.errors import ApiError, invalid_field
-from api.key_file import SecretKeyFile
+from api.local_files.key_file import SecretKeyFile
 from api.metrics import Metrics
 from api.schemas.participants import NewPush
 from api.settings import Settings

@@ -21,9 +21,9 @@ from api.schemas.participants import (
 )
 from api.schemas.sessions import WaitView
 from api.sessions.live_turns import TurnResult
+from api.sessions.sse import encode_frame, frame_id
 from api.sessions.streams import Audience
 from api.sessions.views import wait_now, wait_view
-from api.sse import encode_frame, frame_id
 from runtime.engine.interventions import OPERATOR
 from runtime.state.program import Program
 from runtime.state.state import ExecutionStatus, State, Wait

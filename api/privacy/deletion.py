@@ -9,9 +9,9 @@ from typing import TypeAlias
 import structlog
 from msgspec.structs import replace
 
-from api.atomic_files import create_private
 from api.auth.api_keys import ApiKeys
 from api.errors import require_session
+from api.local_files.atomic_files import create_private
 from api.schemas.users import ReceiptView
 from api.sessions.chat import Chat
 from api.sessions.turn_runner import TurnRunner

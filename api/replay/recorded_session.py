@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from api.catalog.catalog import Catalog
-from api.model_calls import usage_of
+from api.models.model_calls import usage_of
 from api.sessions.history import messages_between, recent_messages
 from api.sessions.row_mapping import origin_of
 from runtime.context.selection import Contexts

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from api.replay.recorded_session import RecordedSession, RecordedStep
 from api.replay.replay_session import NotRepeatable, record_again
-from api.timestamps import utc_text
+from api.schemas.timestamps import utc_text
 from runtime.models.cassette_file import Replies, replies_layout
 from runtime.state.inputs import ChoiceInput, FormInput, Reply, Start, TimerDue
 from runtime.state.program import ZONE_VARIABLE, Program

@@ -24,7 +24,7 @@ from api.schemas.reviews import (
     ReviewView,
     SessionChoice,
 )
-from api.timestamps import utc_text
+from api.schemas.timestamps import utc_text
 from runtime.state.ports import Clock, Ids
 from store.interface.errors import RowRefused
 from store.interface.list_rows import SessionFilter

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Self, TypeAlias
 
 from msgspec import Meta, Struct
 
-from api.ids import ID_PATTERN
+from api.schemas.ids import ID_PATTERN
 from scripts.expressions.values import TEXT_CHARS_MAX
 from scripts.model.base import ID_CHARS_MAX
 from scripts.yaml.parser import FILE_CHARS_MAX

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta
 
-from api.ids import ID_PATTERN
 from api.schemas.base import Body, Id, Moment, PageView, View
+from api.schemas.ids import ID_PATTERN
 from runtime.state.recall_types import Trust
 
 UNITS_MAX = 1_000

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType
 
-from api.ids import ID_PATTERN
 from api.schemas.base import Body, Id, Moment, Number, PageView, View
+from api.schemas.ids import ID_PATTERN
 from api.schemas.sessions import WaitView
 from runtime.state.state import ExecutionStatus, Status
 from scripts.model.script import Locale

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from api.errors import ApiError, invalid_field, refused_input, refusing_field
-from api.models import ModelUnknown, require_model
+from api.models.server_model import ModelUnknown, require_model
 from api.schemas.base import Body
 from api.schemas.lifecycle import Ending, ExternalMessage, ModelChoice, NewMessages, NewSpeech, NewValues, PastTurn
 from api.sessions.chat import Chat

@@ -15,10 +15,10 @@ from msgspec import Struct
 
 from api.background import retrieve_exception
 from api.errors import ApiError
-from api.ids import new_id
+from api.schemas.ids import new_id
 from api.schemas.sessions import DeltaView, ResetView
+from api.sessions.sse import EventPosition, encode_frame, frame_id, reset_frame
 from api.settings import Settings
-from api.sse import EventPosition, encode_frame, frame_id, reset_frame
 from runtime.state.ports import MessageDelta, MessageReset
 from runtime.state.program import Program
 from runtime.state.state import State

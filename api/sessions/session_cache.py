@@ -14,11 +14,11 @@ from cachetools import LRUCache
 
 from api.catalog.catalog import Catalog
 from api.errors import ApiError, refusing, require_session
-from api.model_calls import RecordedCalls
+from api.models.model_calls import RecordedCalls
+from api.schemas.timestamps import utc_text
 from api.sessions import row_mapping
 from api.sessions.history import messages_of_load, recent_messages
 from api.sessions.live_turns import Signal
-from api.timestamps import utc_text
 from runtime.context.selection import Contexts, newest
 from runtime.engine.engine import Turn
 from runtime.state.events import HISTORY_MAX, Message

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from api.catalog.catalog import Catalog
 from api.errors import ApiError, invalid_field, refusing_field, require_session
-from api.model_calls import RecordedCalls
+from api.models.model_calls import RecordedCalls
 from api.schemas.lifecycle import KeyedSession, NewLabels
 from api.schemas.sessions import NewMessage, NewSession
 from api.sessions import row_mapping

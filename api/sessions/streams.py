@@ -16,11 +16,10 @@ from api.errors import ApiError
 from api.schemas.base import View
 from api.schemas.errors import StreamedError
 from api.schemas.sessions import EventList, EventView, ProactiveView, TurnPlace
+from api.schemas.timestamps import utc_text
 from api.sessions.live_turns import Channel, Key, LiveTurns, PendingTurn, TurnResult
 from api.sessions.session_cache import CachedSession
-from api.sessions.turn_runner import TurnRunner
-from api.sessions.views import event_views, message_view, proactive_messages
-from api.sse import (
+from api.sessions.sse import (
     KEEP_ALIVE,
     EventPosition,
     SendPace,
@@ -30,7 +29,8 @@ from api.sse import (
     reset_frame,
     while_connected,
 )
-from api.timestamps import utc_text
+from api.sessions.turn_runner import TurnRunner
+from api.sessions.views import event_views, message_view, proactive_messages
 from store.interface.errors import StoreError
 from store.interface.rows import MessageRow, TurnEventsRow, TurnRow
 

@@ -16,7 +16,7 @@ from api.logs.turn_fields import note_turn
 from api.memory.memory_system import MemorySystem
 from api.memory.session_memory import SessionMemory
 from api.metrics import Metrics
-from api.model_calls import CallJournal, CallLog, Spending
+from api.models.model_calls import CallJournal, CallLog, Spending
 from api.schemas.sessions import NewMessage
 from api.sessions import row_mapping
 from api.sessions.session_cache import CachedSession

@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from api.catalog.script_views import script_outline
 from api.errors import ApiError, body_of
-from api.model_calls import usage_of
+from api.models.model_calls import usage_of
 from api.schemas.calls import CallView, DebugCall, PromptMessageView, PromptView, UsageView
 from api.schemas.errors import ErrorBody
 from api.schemas.sessions import (
@@ -28,8 +28,8 @@ from api.schemas.sessions import (
     VariableStore,
     WaitView,
 )
+from api.schemas.timestamps import utc_text
 from api.sessions.session_cache import CachedSession
-from api.timestamps import utc_text
 from runtime.prompts.prompt import read_prompt
 from runtime.state.form_view import RenderedColumn, RenderedForm
 from runtime.state.ports import ModelReply, Usage

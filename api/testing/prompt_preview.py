@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from api.ids import new_id
-from api.timestamps import utc_now
+from api.schemas.ids import new_id
+from api.schemas.timestamps import utc_now
 from runtime.actions import ask, dispatch
 from runtime.engine import detection, interrupts
 from runtime.state.limits import Limits

@@ -14,7 +14,7 @@ import httpx
 import msgspec
 from cachetools import LRUCache
 
-from api.allowed_targets import read_target
+from api.schemas.allowed_targets import read_target
 from api.settings import Settings, ToolSecret
 from api.webhooks.ssrf import CONNECT_S, AddressPolicy, HostUnknown, SafeConnections, TargetForbidden
 from runtime.state.circuit import Circuit

@@ -11,7 +11,7 @@ import structlog
 from msgspec import Struct
 
 from api.metrics import Metrics
-from api.model_calls import NO_REPLY, CallLog
+from api.models.model_calls import NO_REPLY, CallLog
 from api.settings import Settings
 from api.tools.http_tools import HttpTools
 from api.tools.mcp_tools import McpTools

@@ -5,13 +5,13 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import msgspec
 from msgspec import Struct
 
+from api.schemas.validation_messages import humanize_validation_error
 from api.transfer.document import FORMAT, VERSION, VERSION_MIN, SessionDocumentFile
 from api.transfer.formats import agently
 from api.transfer.formats.nanobot import read_lines
 from api.transfer.formats.yaml_text import yaml_value
 from api.transfer.import_report import MASKED, DocumentInvalid, ImportReport
 from api.transfer.imported_conversation import ImportedConversation
-from api.validation_messages import humanize_validation_error
 
 Kind: TypeAlias = Literal["json", "yaml", "jsonl"]
 

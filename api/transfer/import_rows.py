@@ -11,10 +11,10 @@ from typing import Any, get_args
 import msgspec
 from msgspec.structs import asdict
 
+from api.schemas.validation_messages import humanize_validation_error
 from api.sessions.row_mapping import turn_position_of
 from api.transfer.document import CallPart, MovePart, SessionDocumentFile, SessionPart, TurnPart, in_utc
 from api.transfer.import_report import DocumentInvalid
-from api.validation_messages import humanize_validation_error
 from runtime.migration.state_validation import InvalidState, check
 from runtime.prompts.prompt import read_prompt
 from runtime.state.events import Body, Message, VariableChanged

@@ -12,8 +12,8 @@ from msgspec import Struct
 from api.background import within
 from api.catalog.catalog import NAMESPACE, Catalog
 from api.errors import ApiError, invalid_field
-from api.ids import has_control
 from api.schemas.errors import ErrorDetail
+from api.schemas.ids import has_control
 from api.schemas.session_lists import ImportView
 from api.sessions import row_mapping
 from api.sessions.chat import Chat

@@ -10,7 +10,7 @@ from pathlib import Path
 import structlog
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from api.key_file import SecretKeyFile
+from api.local_files.key_file import SecretKeyFile
 from store.interface.webhook_rows import WebhookRow
 
 KEY_FILE = "webhook-key"

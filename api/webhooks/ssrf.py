@@ -14,7 +14,7 @@ import httpcore
 import httpx
 from msgspec import Struct
 
-from api.allowed_targets import Address, AllowedTarget, read_target
+from api.schemas.allowed_targets import Address, AllowedTarget, read_target
 from api.schemas.webhooks import URL_CHARS_MAX
 from api.settings import Settings
 

@@ -73,6 +73,10 @@ class WriteFailed(StoreUnavailable):
     """A write failed, for example because the disk is full. Nothing was written; the caller can retry later."""
 
 
+class KeyUnwritable(WriteFailed):
+    """The file of a key could not be written, for example because the disk is full."""
+
+
 class RestartNeeded(StoreUnavailable):
     """A sync failed, so the disk may lack what was written before. Nothing is written until the server is restarted."""
 

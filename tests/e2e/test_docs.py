@@ -22,8 +22,8 @@ from reference_pages import PAGES as GENERATED
 from api.auth.authenticator import tokens_of
 from api.cli.main import main
 from api.http.application import openapi_document
-from api.load_settings import load_settings
-from api.models import make_model, state_of
+from api.local_files.settings_file import load_settings
+from api.models.server_model import make_model, state_of
 from api.settings import OFFLINE, Settings
 from api.testing.cases.case_reader import read_cases
 from runtime.models.recorded_models import ScriptedModel

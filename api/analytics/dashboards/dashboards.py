@@ -15,8 +15,8 @@ from api.analytics.charts.chart import chart_words, report_texts
 from api.analytics.execute import AnswerDocument
 from api.analytics.formats.readable import label
 from api.analytics.queries import AnalyticsQueries
+from api.console.page_templates import page_template
 from api.errors import ApiError, invalid_field, refusing, refusing_field, require_found
-from api.page_templates import page_template
 from api.schemas.analytics import DashboardText, DashboardView, Language, NewAnalyticsQuery, Tile
 from runtime.state.ports import Clock, Ids
 from store.analytics.reporting import report_named, statement

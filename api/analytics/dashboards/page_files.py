@@ -12,12 +12,12 @@ from pathlib import Path
 import structlog
 
 from api.analytics.dashboards.dashboards import Dashboards
-from api.atomic_files import write_whole
 from api.background import looking
 from api.errors import ApiError
+from api.local_files.atomic_files import write_whole
 from api.schemas.analytics import DashboardFile
+from api.schemas.timestamps import FILE_TIME_PATTERN, file_time, read_file_time
 from api.settings import Settings
-from api.timestamps import FILE_TIME_PATTERN, file_time, read_file_time
 from runtime.state.ports import Clock
 from scripts.expressions.time_values import zone_of
 from store.interface.analyst_rows import DashboardRow, ScheduleRow

@@ -9,12 +9,12 @@ from typing import Any, BinaryIO, get_args
 import click
 from rich.progress import DownloadColumn
 
-from api.atomic_files import writing_whole
 from api.cli.analytics.options import PATH, age_of, fresh, unmasked, wait_until_ready
 from api.cli.backend import backend, run
 from api.cli.options import OUTPUT_FILE, in_json, with_settings
 from api.cli.output import errors, fail, failing, file_errors, print_json
 from api.cli.progress import progress_bar
+from api.local_files.atomic_files import writing_whole
 from api.settings import Settings
 from store.analytics.export_folder import ExportFolder, ExportResult, FolderRefused
 from store.analytics.snapshots import OWN, StorageVersion

@@ -13,11 +13,11 @@ import click
 from msgspec import Struct
 from rich.progress import MofNCompleteColumn, TimeRemainingColumn
 
-from api.atomic_files import writing_whole
 from api.cli.backend import RequestRefused
 from api.cli.options import EXISTING_FILE, OUTPUT_FILE, Command
 from api.cli.output import errors, fail, file_errors
 from api.cli.progress import ProgressBar, progress_bar
+from api.local_files.atomic_files import writing_whole
 from api.schemas.analytics import MAX_AGE_DEFAULT_S
 
 T = TypeVar("T")

@@ -8,13 +8,13 @@ import click
 from rich.markup import escape
 from rich.progress import DownloadColumn
 
-from api.atomic_files import writing_whole
 from api.cli.backend import backend
 from api.cli.memory.maintenance import STILL_S, wait_for_vectors
 from api.cli.memory.options import of_user
 from api.cli.options import OUTPUT_FILE, in_json, with_settings
 from api.cli.output import errors, fail, file_errors, print_json, printable
 from api.cli.progress import progress_bar
+from api.local_files.atomic_files import writing_whole
 from api.memory.transfers.memory_document import FORM_OF_SUFFIX, MEDIA_TYPES, Form
 from api.settings import Settings
 from scripts.expressions.values import count_text

@@ -12,7 +12,7 @@ from api.cli.memory.options import UNIT_COLUMNS, minute, of_user, read, unit_row
 from api.cli.options import in_json, json_option, page_options, skip_confirmation, with_settings
 from api.cli.output import confirm, console, errors, fail, print_json, print_page, print_rows, printable
 from api.cli.progress import progress_bar
-from api.ids import in_path
+from api.schemas.ids import in_path
 from api.settings import Settings
 from scripts.expressions.values import count_text
 

@@ -11,7 +11,7 @@ from api.cli.memory.maintenance import wait_for_vectors
 from api.cli.memory.options import GROUPS, UNIT_COLUMNS, UNITS, filter_of, minute, of_user, read, time_of, unit_row
 from api.cli.options import in_json, json_option, page_options, skip_confirmation, value_of, with_settings
 from api.cli.output import confirm, console, errors, fail, json_text, print_json, print_page, printable
-from api.ids import in_path
+from api.schemas.ids import in_path
 from api.schemas.memory import COLLECTION, UNITS_MAX
 from api.settings import Settings
 from scripts.expressions.values import count_text

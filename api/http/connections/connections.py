@@ -15,8 +15,8 @@ from uvicorn.server import ServerState
 from api.auth.request_checks import Addresses
 from api.errors import ApiError, answer
 from api.http.connections.bounds import Bounds, Group, are_too_many, surplus
-from api.ids import new_id
-from api.timestamps import utc_now, utc_text
+from api.schemas.ids import new_id
+from api.schemas.timestamps import utc_now, utc_text
 
 HEADER_BYTES_MAX = 65_536
 RESERVE = 256

@@ -31,8 +31,8 @@ from api.schemas.analytics import (
     ReportView,
     TableDescription,
 )
-from api.sse import while_connected
-from api.timestamps import utc_text
+from api.schemas.timestamps import utc_text
+from api.sessions.sse import while_connected
 from store.analytics.file import MODEL_VERSION, described_tables
 from store.analytics.reporting import REPORTS, report_named
 from store.analytics.snapshots import OWN, StorageVersion

@@ -9,7 +9,7 @@ from api.auth.principal import memory_of
 from api.errors import require_found
 from api.http.request import ApiRequest, Cursor, GroupId, Limit, also, location, query
 from api.http.routes.memory_units import OfMemory
-from api.ids import in_path
+from api.schemas.ids import in_path
 from api.schemas.memory import (
     ContextAnswer,
     GroupAnswer,

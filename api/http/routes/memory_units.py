@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from api.auth.principal import check_trust_level, memory_of
 from api.errors import require_found
 from api.http.request import ApiRequest, Cursor, Limit, UnitId, location, query
-from api.ids import in_path
 from api.memory.listing import UnitFilter
 from api.memory.requests import NewUnit, Query
 from api.schemas.base import Id
+from api.schemas.ids import in_path
 from api.schemas.memory import (
     ChangedUnit,
     NewMemorySearch,

@@ -13,7 +13,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from api.errors import invalid_field
 from api.http.request import PAGE_MAX, ApiRequest, BackupId, Cursor, Limit, also, creating, page_of, query
 from api.integrity.check_sessions import fix_memories
-from api.models import model_names, state_of
+from api.models.server_model import model_names, state_of
 from api.schemas.operations import (
     BackupList,
     BackupView,

@@ -50,7 +50,7 @@ from api.schemas.participants import (
 )
 from api.schemas.sessions import NewMessage
 from api.sessions.session_cache import CachedSession, require_not_redacted
-from api.sse import EventPosition, read_place
+from api.sessions.sse import EventPosition, read_place
 from scripts.model.script import Locale
 from store.interface.participant_rows import ParticipantRow
 

@@ -41,6 +41,7 @@ from api.schemas.calls import CallList, DebugInfo
 from api.schemas.sessions import EventList, MessageList, NewMessage, NewSession, SessionStart, SessionView, TurnAnswer
 from api.sessions.live_turns import TurnResult
 from api.sessions.session_cache import require_not_redacted
+from api.sessions.sse import EventPosition, read_place
 from api.sessions.streams import WAIT_S_MAX
 from api.sessions.views import (
     call_view,
@@ -52,7 +53,6 @@ from api.sessions.views import (
     session_view,
     snapshot,
 )
-from api.sse import EventPosition, read_place
 from runtime.state.scopes import Scopes
 from store.interface.rows import Gaps
 from store.store import Store

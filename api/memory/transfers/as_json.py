@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from api.atomic_files import writing_whole
+from api.local_files.atomic_files import writing_whole
 from api.memory.transfers.memory_document import (
     JSON_BYTES_MAX,
     UNITS_MAX,

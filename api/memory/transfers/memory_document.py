@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
-from api.ids import ID_PATTERN
+from api.schemas.ids import ID_PATTERN
 from store.interface.memory_rows import Trust
 
 VERSION: Literal[1] = 1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from api.page_templates import page_template
+from api.console.page_templates import page_template
 from api.testing.cases.case_model import PreparedScript
 from api.testing.cases.case_report import Report, file_of
 from api.testing.cases.coverage import KINDS, Coverage, Item

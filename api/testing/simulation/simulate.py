@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from api.ids import TENANT
+from api.schemas.ids import TENANT
 from api.sessions.row_mapping import cells_of, seed_of, session_before_first_turn, turn_row
 from api.sessions.session_cache import CachedSession
 from api.sessions.turn_runner import code_of

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from api.catalog.catalog import Catalog
-from api.ids import TENANT
+from api.schemas.ids import TENANT
 from runtime.state.program import Program
 from scripts.model.script import Script
 from scripts.parse.folder import read_folder

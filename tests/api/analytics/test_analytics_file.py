@@ -24,7 +24,7 @@ from api.analytics.worker import work
 from api.catalog.catalog import Catalog
 from api.errors import ApiError
 from api.metrics import Metrics
-from api.timestamps import utc_now
+from api.schemas.timestamps import utc_now
 from store.analytics.file import Place
 from store.analytics.query import query
 from store.analytics.snapshots import OWN, finish_snapshot

@@ -18,9 +18,9 @@ from api.analytics.files import AnalyticsFiles
 from api.analytics.process import Processes
 from api.analytics.queries import AnalyticsQueries
 from api.catalog.catalog import Catalog
-from api.ids import TENANT
 from api.metrics import Metrics
 from api.schemas.analytics import DashboardText, Schedule, Tile
+from api.schemas.ids import TENANT
 from api.settings import Settings
 from store.analytics import analytics_repository
 from store.interface.analyst_rows import ScheduleRow

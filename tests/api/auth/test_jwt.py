@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from api.auth import jwt as tokens
 from api.auth.authenticator import tokens_of
 from api.auth.jwt import create_token_verifier
-from api.load_settings import load_settings
+from api.local_files.settings_file import load_settings
 from api.settings import Settings, SettingsInvalid
 from runtime.models.hosted.settings import Secret
 from tests.support.fixture_types import OpenApp

@@ -8,8 +8,8 @@ from api.auth.api_keys import ApiKeys
 from api.auth.authenticator import Authenticator
 from api.auth.policy import policy_of
 from api.errors import ApiError
+from api.schemas.timestamps import utc_now
 from api.settings import Settings
-from api.timestamps import utc_now
 from store.open_store import open_store
 
 APP = policy_of("POST", "/api/sessions/{sessionId}/messages")

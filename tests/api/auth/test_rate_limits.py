@@ -9,7 +9,7 @@ import pytest
 from api.auth import rate_limit
 from api.auth.policy import ROUTE_POLICIES, policy_of
 from api.auth.rate_limit import RateLimiter
-from api.load_settings import load_settings
+from api.local_files.settings_file import load_settings
 from api.settings import SettingsInvalid
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp

@@ -9,8 +9,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from api.load_settings import load_settings
-from api.models import close_model, make_model
+from api.local_files.settings_file import load_settings
+from api.models.server_model import close_model, make_model
 from runtime.prompts.templates import Templates
 from tests.support.data_folders import database_file
 from tests.support.fixture_types import OpenApp, RunCommand, WriteFile

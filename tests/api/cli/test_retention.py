@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from api.load_settings import load_settings
+from api.local_files.settings_file import load_settings
 from api.settings import SettingsInvalid
 from tests.support.fixture_types import OpenApp, RunCommand, Serve, Table
 

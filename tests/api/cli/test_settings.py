@@ -10,7 +10,7 @@ import pytest
 
 from api.cli.main import main
 from api.cli.serve import announcement
-from api.load_settings import load_settings
+from api.local_files.settings_file import load_settings
 from api.settings import Budgets, Settings, SettingsInvalid
 from runtime.state.limits import Bounds
 from tests.support.fixture_types import RunCommand, WriteFile

@@ -18,7 +18,7 @@ import pytest
 
 from api.auth.request_checks import Addresses, ClientAddress
 from api.http.connections.bounds import Bounds, Group, are_too_many, surplus
-from api.load_settings import load_settings
+from api.local_files.settings_file import load_settings
 from api.settings import SettingsInvalid
 from tests.support.fixture_types import OpenApp, Serve
 

@@ -13,7 +13,7 @@ import pytest
 
 from api.auth.policy import ROUTE_POLICIES
 from api.embedded_memory import open_memory
-from api.memory_errors import InvalidMemoryRequest
+from api.schemas.memory_errors import InvalidMemoryRequest
 from runtime.models.hosted.settings import Secret
 from tests.support.api_client import OPERATOR_KEY, ApiClient
 from tests.support.fixture_types import OpenApp

@@ -17,7 +17,7 @@ import pytest
 from api.embedded_memory import open_memory
 from api.memory.requests import NewUnit, Query
 from api.memory.user_memory import UserMemory
-from api.memory_errors import InvalidMemoryRequest, UnitIdExists
+from api.schemas.memory_errors import InvalidMemoryRequest, UnitIdExists
 from cuebook import WorkFailed
 from store.interface.errors import FilterInvalid
 from tests.support.paths import ROOT

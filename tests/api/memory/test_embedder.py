@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from api.load_settings import load_settings
+from api.local_files.settings_file import load_settings
 from api.memory.embedding import QUESTIONS_MAX, REST_S, REST_S_MAX, EmbeddingService, embedding_of
 from api.settings import Settings, SettingsInvalid
 from store.embedders.embedder import Embedder, EmbedderMisconfigured, EmbedderUnavailable, Vectors

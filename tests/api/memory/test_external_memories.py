@@ -9,11 +9,11 @@ import duckdb
 import pytest
 from structlog.testing import capture_logs
 
-from api.load_settings import load_settings
+from api.local_files.settings_file import load_settings
 from api.memory.requests import Query
 from api.memory.transfers.export_memory import export_memory
-from api.memory_errors import InvalidMemoryRequest
 from api.schemas.memory import RecalledView
+from api.schemas.memory_errors import InvalidMemoryRequest
 from api.settings import ExternalSettings, SettingsInvalid
 from store.embedders.hashed import HashedEmbedder
 from store.interface.memory_filters import parse

@@ -11,7 +11,7 @@ from api.memory import maintenance
 from api.memory.cache import MemoryCache
 from api.memory.jobs import JOBS_MAX, JobOptions
 from api.memory.worker import ATTEMPTS_MAX
-from api.memory_errors import TooManyJobs
+from api.schemas.memory_errors import TooManyJobs
 from runtime.memory.summaries import Summary, SummaryRequest
 from runtime.state.ports import ModelFailed
 from store.interface.errors import StoreUnavailable

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from api.load_settings import load_settings
+from api.local_files.settings_file import load_settings
 from api.memory import model_calls
 from api.memory.model_calls import MemoryCalls
 from api.metrics import Metrics
-from api.model_calls import Spending
-from api.models import close_model, make_model
+from api.models.model_calls import Spending
+from api.models.server_model import close_model, make_model
 from api.settings import Budgets
 from runtime.models.offline_model import OfflineModel
 from runtime.state.events import Message

@@ -13,7 +13,7 @@ from api.memory.maintenance import ConcurrentChange
 from api.memory.requests import NewUnit, Query
 from api.memory.transaction import MemoryTransaction
 from api.memory.transfers.export_memory import export_memory
-from api.memory_errors import InvalidMemoryRequest
+from api.schemas.memory_errors import InvalidMemoryRequest
 from runtime.memory.recall.memory_index import MemoryIndex
 from runtime.memory.summaries import Summary, SummaryRequest
 from runtime.memory.units import MemoryUnit

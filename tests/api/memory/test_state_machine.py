@@ -23,8 +23,8 @@ from api.memory.embedding import embedding_of
 from api.memory.memory_system import create_memory
 from api.memory.requests import NewUnit, Query
 from api.memory.row_mapping import unit_of
-from api.memory_errors import InvalidMemoryRequest
 from api.metrics import Metrics
+from api.schemas.memory_errors import InvalidMemoryRequest
 from api.settings import Settings
 from runtime.memory.forgetting import ForgetOptions
 from runtime.memory.summaries import Summary, SummaryRequest

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from api.load_settings import load_settings
+from api.local_files.settings_file import load_settings
 from api.memory.model_calls import MemoryCalls, summarizers
 from api.metrics import Metrics
-from api.model_calls import Spending
-from api.models import close_model, make_model
+from api.models.model_calls import Spending
+from api.models.server_model import close_model, make_model
 from api.settings import Budgets
 from runtime.context.extracts import MARK
 from runtime.memory.summaries import Summarise, SummaryRequest

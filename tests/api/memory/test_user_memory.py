@@ -9,7 +9,7 @@ import pytest
 from api.memory.loaded_memory import RECENT_QUERIES_MAX
 from api.memory.memories import StartedGroup
 from api.memory.requests import NewUnit, Query
-from api.memory_errors import InvalidMemoryRequest, UnitIdExists
+from api.schemas.memory_errors import InvalidMemoryRequest, UnitIdExists
 from runtime.memory.forgetting import ForgetOptions
 from runtime.memory.recall.query import Decay
 from store.interface.memory_filters import parse

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from api.ids import in_path
+from api.schemas.ids import in_path
 from runtime.models.offline_model import OfflineModel
 from runtime.state.ports import ModelFailed, ModelReply, ModelRequest, OnReply
 from tests.support.api_client import ApiClient

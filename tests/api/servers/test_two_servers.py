@@ -11,16 +11,16 @@ import httpx
 import psycopg
 import pytest
 
-from api import other_servers
 from api.app import create_app
 from api.embedded import running
+from api.http import other_servers
+from api.http.other_servers import require_same_keys
 from api.memory.cache import MemoryCache
 from api.memory.loaded_memory import LoadedMemory
 from api.memory.worker import claim
-from api.other_servers import require_same_keys
 from api.privacy import retention_worker
+from api.schemas.timestamps import utc_now
 from api.settings import EXAMPLES, Settings, SettingsInvalid
-from api.timestamps import utc_now
 from runtime.models.offline_model import OfflineModel
 from runtime.state.ports import Clock, Model, ModelRequest
 from store.interface.errors import DatabaseUnreadable

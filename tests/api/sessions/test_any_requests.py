@@ -17,7 +17,7 @@ from api.replay.recorded_session import ReplaySource, find_session
 from api.replay.replay_session import replay
 from runtime.state.limits import Limits
 from store.open_store import open_store
-from tests.api.timers.test_timers import Calendar
+from tests.api.sessions.test_timers import Calendar
 from tests.support.api_client import ApiClient, Json
 from tests.support.effort import repeats
 from tests.support.fixture_types import OpenApp

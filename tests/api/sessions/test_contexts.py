@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from api.catalog.catalog import Catalog
-from api.load_settings import load_settings
+from api.local_files.settings_file import load_settings
 from api.replay.recorded_session import ReplaySource, find_session
 from api.replay.replay_session import replay
 from api.settings import SettingsInvalid

@@ -12,8 +12,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from api.load_settings import load_settings
-from api.models import close_model, make_model
+from api.local_files.settings_file import load_settings
+from api.models.server_model import close_model, make_model
 from api.settings import Settings
 from runtime.models.recorded_models import ScriptedModel
 from runtime.prompts.rendering import Prompts

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from api.catalog.catalog import Catalog
-from api.ids import TENANT
 from api.replay.recorded_session import ReplaySource, find_session
 from api.replay.replay_session import replay
+from api.schemas.ids import TENANT
 from runtime.state.limits import Limits
 from store.open_store import open_store
 from tests.support.api_client import ApiClient, Json

@@ -6,11 +6,11 @@ import pytest
 from msgspec import structs
 
 from api.catalog.catalog import Catalog
-from api.models import ModelUnknown, make_model
+from api.models.server_model import ModelUnknown, make_model
 from api.replay.recorded_session import ReplaySource, find_session
 from api.replay.replay_session import replay
+from api.schemas.timestamps import utc_now
 from api.settings import Settings
-from api.timestamps import utc_now
 from runtime.models.cassette_file import ScriptedFileInvalid
 from runtime.models.hosted.settings import ModelSettings, Secret
 from runtime.state.limits import Limits

@@ -13,9 +13,9 @@ import pytest
 from api.app import create_app
 from api.catalog.catalog import Catalog
 from api.embedded import running
+from api.schemas.timestamps import utc_now
 from api.sessions.session_cache import CreationGuard, SessionCache
 from api.settings import Settings
-from api.timestamps import utc_now
 from runtime.context.selection import Contexts
 from runtime.models.offline_model import OfflineModel
 from store.interface.rows import NO_TURN, TurnRow

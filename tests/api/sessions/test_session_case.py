@@ -7,7 +7,7 @@ import pytest
 
 from runtime.models.recorded_models import ScriptedModel
 from tests.api.sessions.test_languages import SCRIPT, TABLE
-from tests.api.timers.test_timers import Calendar, turn_of
+from tests.api.sessions.test_timers import Calendar, turn_of
 from tests.support.api_client import ApiClient, Json
 from tests.support.fixture_types import OpenApp
 

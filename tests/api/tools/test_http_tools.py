@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from api.catalog.catalog import Catalog
-from api.load_settings import load_settings
-from api.models import make_model
+from api.local_files.settings_file import load_settings
+from api.models.server_model import make_model
 from api.replay.recorded_session import ReplaySource, find_session
 from api.replay.replay_session import replay
 from api.settings import ToolSecret

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from api.catalog.catalog import Catalog
-from api.load_settings import load_settings
-from api.models import make_model
+from api.local_files.settings_file import load_settings
+from api.models.server_model import make_model
 from api.replay.recorded_session import ReplaySource, find_session
 from api.replay.replay_session import replay
 from api.schemas.session_lists import FORMATS
-from api.timestamps import utc_now
+from api.schemas.timestamps import utc_now
 from runtime.models.hosted.settings import Secret
 from runtime.state.limits import Limits
 from store.duckdb.repositories import DuckDBSessions

@@ -13,7 +13,7 @@ import pytest
 from standardwebhooks import Webhook
 
 from api.errors import ApiError
-from api.load_settings import load_settings
+from api.local_files.settings_file import load_settings
 from api.schemas.webhooks import NewWebhook, WebhookPatch
 from api.settings import Settings, SettingsInvalid
 from api.webhooks.backoff import Backoff, delay_s

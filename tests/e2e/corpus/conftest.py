@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from api.ids import new_id
+from api.schemas.ids import new_id
+from api.schemas.timestamps import utc_now
 from api.testing.player import Player
-from api.timestamps import utc_now
 from runtime.models.offline_model import OfflineModel
 from runtime.state.limits import Limits
 from runtime.state.program import Program

@@ -11,13 +11,13 @@ import pytest
 
 from api.catalog.catalog import Catalog
 from api.embedded import open_runtime
-from api.ids import TENANT
 from api.replay.recorded_session import ReplaySource, find_session
 from api.replay.replay_session import replay
+from api.schemas.ids import TENANT
+from api.schemas.timestamps import utc_now
 from api.settings import EXAMPLES
 from api.testing.simulation.simulate import SimulationCounts, TurnSettings, simulate
 from api.testing.simulation.traffic import LoadProfile, SimulationFailed, read_scripts
-from api.timestamps import utc_now
 from runtime.state.limits import Limits
 from store.open_store import open_store
 from tests.support.data_folders import database_file

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from api.atomic_files import write_whole, writing_whole
+from api.local_files.atomic_files import write_whole, writing_whole
 from tests.support.fixture_types import RunCommand, WriteFile
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.ids import IdSource, new_id
+from api.schemas.ids import IdSource, new_id
 from store.interface.rows import is_uuid
 
 MS = 1_000_000

@@ -16,10 +16,10 @@ from msgspec import Struct, field
 
 from api.analytics.pseudonyms import FILE_NAME as PSEUDONYMS
 from api.analytics.pseudonyms import salt_of
-from api.atomic_files import write_whole
 from api.auth.authenticator import Authenticator
 from api.background import background, cancel_all, repeat, retain, start_background
-from api.key_file import SecretKeyFile
+from api.local_files.atomic_files import write_whole
+from api.local_files.key_file import SecretKeyFile
 from api.privacy.deletion import Deletion
 from api.sessions.live_turns import LiveTurns
 from api.settings import SettingsInvalid

@@ -15,14 +15,13 @@ from litestar.response.base import ASGIResponse
 from litestar.types import Receive, Send
 from msgspec import Struct
 
+from api.auth.principal import REVOCATION
 from api.background import cancel_all
 from api.errors import invalid_field
 from api.schemas.sessions import ResetView
 
 T = TypeVar("T")
 
-REVOCATION = "ending"
-"""The key in the state of a request's scope of the event that ends its stream when the key is revoked."""
 KEEP_ALIVE = b": nothing yet\n\n"
 EVENT_STREAM = "text/event-stream"
 

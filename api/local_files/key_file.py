@@ -5,14 +5,10 @@ import hmac
 import secrets
 from pathlib import Path
 
-from api.atomic_files import create_private
-from store.interface.errors import WriteFailed
+from api.local_files.atomic_files import create_private
+from store.interface.errors import KeyUnwritable
 
 KEY_BYTES = 32
-
-
-class KeyUnwritable(WriteFailed):
-    """The file of a key could not be written, for example because the disk is full."""
 
 
 def create_key(path: Path, content: bytes) -> bytes:

@@ -11,8 +11,8 @@ from typing import Any, get_args, get_origin
 import msgspec
 from msgspec import Struct
 
+from api.schemas.validation_messages import humanize_validation_error, name_choices, types_at
 from api.settings import SCRIPTED, Settings, SettingsInvalid
-from api.validation_messages import humanize_validation_error, name_choices, types_at
 from runtime.models.hosted.settings import Secret
 
 FILE_NAME = "cuebook.toml"

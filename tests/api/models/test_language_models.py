@@ -11,9 +11,9 @@ import msgspec
 import pytest
 import structlog
 
-from api.load_settings import load_settings
+from api.local_files.settings_file import load_settings
 from api.logs.configuration import configure_logging
-from api.models import ModelUnknown, close_model, make_model, state_of
+from api.models.server_model import ModelUnknown, close_model, make_model, state_of
 from api.settings import Settings, SettingsInvalid
 from runtime.models.hosted.settings import Secret
 from tests.support.fixture_types import OpenApp, RunCommand, Serve, WriteFile

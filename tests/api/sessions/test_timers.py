@@ -9,11 +9,11 @@ import pytest
 
 from api.catalog.catalog import Catalog
 from api.http.services import Services
-from api.ids import TENANT
 from api.replay.recorded_session import ReplaySource, find_session
 from api.replay.replay_session import replay
+from api.schemas.ids import TENANT
+from api.sessions.timers import TROUBLE_S
 from api.settings import Settings
-from api.timers import TROUBLE_S
 from runtime.models.offline_model import OfflineModel
 from runtime.state.limits import Limits
 from runtime.state.ports import ModelFailed, ModelReply, ModelRequest, OnReply

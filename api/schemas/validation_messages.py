@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import inspect
 
-from api.ids import ID_PATTERN
+from api.schemas.ids import ID_PATTERN
 from scripts.model.script import LOCALE
 
 TIME_EXPECTED = "expected a time such as 2026-01-31T09:00:00Z (in an address, + is %2B)"

@@ -1,0 +1,1 @@
+"""Language models of a server: the configured ones, the journal of their calls, their usage and budgets."""
