@@ -147,8 +147,8 @@ def test_a_secret_shows_itself_to_nobody_who_does_not_ask() -> None:
 
 
 WITHOUT = """
-import sys, api.cli.play, api.cli.serve, api.models, api.settings
-api.models.make_model(api.settings.Settings())
+import sys, api.cli.play, api.cli.serve, api.models.server_model, api.settings
+api.models.server_model.make_model(api.settings.Settings())
 print([name for name in ("openai", "pydantic", "tenacity", "json_repair") if name in sys.modules])
 """
 
