@@ -260,20 +260,24 @@ class Chat:
             await self.cache.put_with_replay(cached)
         if is_debugging():
             log_turn(session, row)
+        self._announce(cached, turn, row, has_deliveries=bool(deliveries))
+        return result
+
+    def _announce(self, cached: CachedSession, turn: Turn, row: TurnRow, *, has_deliveries: bool) -> None:
+        """Let followers, the memory, webhooks, timers and notifications know of a committed turn."""
+        session, memory = cached.session, self._runner.memory_system
         self.live.note_commit(row)
-        memory = self._runner.memory_system
         if memory.cache.loaded:
             memory.cache.invalidate(session.tenant, session.user_id)
         if _uses_memory(cached, row):
             memory.worker.enqueue(session.tenant, session.user_id)
-        if deliveries:
+        if has_deliveries:
             self._webhooks.announce()
         if cached.program.has_time:
             self.timers_changed.set()
         if proactive_messages(row):
             title = cached.program.script.title or ""
             self.on_spoken(session.tenant, session.session_id, title, turn.state.locale)
-        return result
 
     async def _save(
         self,

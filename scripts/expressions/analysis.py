@@ -14,7 +14,7 @@ from jinja2 import nodes
 from msgspec import Struct
 
 from scripts.expressions import condition_algebra as algebra
-from scripts.expressions.arithmetic import names_of_sums, operands_of_arithmetic, operands_of_differences
+from scripts.expressions.arithmetic import is_duration, names_of_sums, operands_of_arithmetic, operands_of_differences
 from scripts.expressions.condition_algebra import UNKNOWN, Literal, Unknown
 from scripts.expressions.members import BUILTINS, DATE_PARTS, KINDS, METHODS, MemberFault, member_faults
 from scripts.expressions.sandbox import SANDBOX
@@ -80,6 +80,7 @@ class ExpressionInfo(Struct, frozen=True):
     called: Mapping[str, int] = {}  # the names that it calls although they are no functions, and their first line
     methods: tuple[tuple[str, int], ...] = ()  # the methods and members that it reads although no value has them
     unavailable: tuple[tuple[str, int], ...] = ()  # messages about filters and tests that do not exist, with lines
+    durations: tuple[int, ...] = ()  # the lines of its results that are durations for certain
 
 
 def analyse_expression(tree: nodes.Template, every: list[nodes.Node], *, is_text: bool) -> ExpressionInfo:
@@ -121,6 +122,15 @@ def _names_of_values(node: nodes.Node) -> Iterator[str]:
         case _:
             for part in algebra.children(node):
                 yield from _names_of_values(part)
+
+
+def _results(every: list[nodes.Node]) -> Iterator[nodes.Node]:
+    """Yield what an expression gives, or a text shows."""
+    for node in every:
+        if isinstance(node, nodes.Assign):
+            yield node.node
+        elif isinstance(node, nodes.Output):
+            yield from node.nodes
 
 
 class _Enclosing(Struct, frozen=True):
@@ -166,6 +176,7 @@ class _Reader:
             called=self._unknown_functions,
             methods=tuple(dict.fromkeys(_unknown_methods(every))),
             unavailable=tuple(_unavailable(every)),
+            durations=tuple(part.lineno for part in _results(every) if is_duration(part)),
             **known,
         )
 

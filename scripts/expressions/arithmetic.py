@@ -38,6 +38,19 @@ def _is_time(node: nodes.Expr) -> bool:
             return False
 
 
+def is_duration(node: nodes.Node) -> bool:
+    """Return whether a part of a source is a duration for certain, which can only be added to a date."""
+    match node:
+        case nodes.Filter(name=name):
+            return name in _SPAN_CALLS
+        case nodes.Add() | nodes.Sub():
+            return is_duration(node.left) and is_duration(node.right)
+        case nodes.Neg():
+            return is_duration(node.node)
+        case _:
+            return False
+
+
 def names_of_sums(every: Iterable[nodes.Node]) -> Iterator[frozenset[str]]:
     """Yield the names of each sum of several operands."""
     for node in every:

@@ -201,3 +201,21 @@ def test_the_condition_of_a_phase_is_checked_too(read: ReadScript) -> None:
 def test_fallback_of_a_value_that_is_no_text_is_reported(read: ReadScript, output: str, lines: list[int]) -> None:
     problems = read(topic("say: Hi", output=output)).problems
     assert [each.line for each in problems if each.code == "KEY_IGNORED"] == lines
+
+
+@pytest.mark.parametrize("use", ["hours(3)", "-hours(3)", "days(1) + hours(2)", "days(1) - hours(2)"])
+def test_a_duration_alone_is_an_error(read: ReadScript, use: str) -> None:
+    actions = (
+        f"set: {{later: ={use}}}",
+        f"say: '{{{{ {use} }}}}'",
+        f"add: {{all: ={use}}}",
+        f"if: {use}, then: [{{stop: true}}]",
+    )
+    for action in actions:
+        problems = read(f"cuebook: 1\nscript: talk\nactions:\n- {{{action}}}\n").problems
+        assert [(each.line, each.severity) for each in problems if each.code == "TYPE_CLASH"] == [(4, "error")]
+
+
+@pytest.mark.parametrize("use", ["now + hours(3)", "hours(3) + now", "today - days(1)", "(hours(1) + now).year"])
+def test_a_duration_beside_a_date_is_none(read: ReadScript, use: str) -> None:
+    assert found(read, f"cuebook: 1\nscript: talk\nactions:\n- {{set: {{later: '={use}'}}}}\n") == []
