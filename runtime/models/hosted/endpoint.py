@@ -236,7 +236,8 @@ class Endpoint:
         try:
             answer = await create(**body)
         except APIError as error:
-            failure = failure_of(error)
+            extra = body.get("extra_body")
+            failure = failure_of(error, extra if isinstance(extra, dict) else ())
             refused_key = failure.kind in {"401", "key"}
             raise (AttemptFailure("no_key") if refused_key and not self.line.key else failure) from None
         except ValueError:  # a body that is not JSON

@@ -255,6 +255,44 @@ async def test_where_streams_are_refused_the_reply_comes_as_a_whole(endpoint: En
     assert ["stream_options" in asked.body for asked in endpoint.requests] == [True, False, False]
 
 
+# -- further fields of requests ---------------------------------------------------------------------------------------
+
+FURTHER = {
+    "reasoning_effort": "low",
+    "chat_template_kwargs": {"enable_thinking": False},
+    "provider": {"order": ["groq"], "key": "Sk-1"},
+    "seed": 7,
+    "top_p": 0.5,
+}
+
+
+@pytest.mark.parametrize("hear", [None, Heard()])
+async def test_further_fields_are_sent_and_stored_without_secrets(endpoint: Endpoint, models, hear) -> None:
+    endpoint.will(content=JUDGED)
+    reply = await models(attempts=1, temperature=0.2, extra_body=FURTHER).complete(ask(), hear)
+    body = endpoint.requests[0].body
+    assert {name: body[name] for name in FURTHER} == FURTHER
+    assert {"model", "messages", "stream", "response_format", "max_tokens", "temperature"} < body.keys()
+    assert reply.usage.parameters["temperature"] == 0.2
+    assert reply.usage.parameters["extra_body"] == {**FURTHER, "provider": {"order": ["groq"], "key": "***"}}
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (refusal("Unrecognized request argument supplied: reasoning_effort"), ", which names `reasoning_effort` (400)"),
+        (refusal("Extra inputs are not permitted", 422, param="chat_template_kwargs.x"), ", which names `chat_tem"),
+        (refusal("The provider of this model exceeds its limits", 500), ""),
+        (refusal("Requests with reasoning_efforts are refused"), " (400)"),
+    ],
+)
+async def test_a_further_field_that_is_refused_is_named(endpoint: Endpoint, models, answer, words) -> None:
+    endpoint.will(**answer)
+    failure = await failed(models(attempts=1, extra_body=FURTHER), say())
+    what = "refused the request" if words else "reports an internal error (500)"
+    assert str(failure).startswith(f"the endpoint of model `tiny` {what}{words}")
+
+
 # -- addresses --------------------------------------------------------------------------------------------------------
 
 
