@@ -15,6 +15,8 @@ from tests.support.openai_server import Endpoint
 
 __all__ = ["models"]  # a fixture
 
+EVENTS = {"Content-Type": "text/event-stream"}
+
 
 def whole(finish: str = "stop", *, usage: object = None, **message: Any) -> dict[str, Any]:
     """Return a reply that is not streamed."""
@@ -109,6 +111,47 @@ async def test_tokens_that_are_not_counted_do_not_count_as_none(endpoint: Endpoi
 async def test_a_reply_counts_also_if_it_is_not_streamed(endpoint: Endpoint, models) -> None:
     endpoint.will(**whole(content="Good morning!"))
     assert (await models(attempts=1).complete(say(), Heard())).text == "Good morning!"
+
+
+SAID = {"choices": [{"delta": {"content": "Good morning!"}}]}
+
+
+@pytest.mark.parametrize("ending", [["[DONE]"], []])
+async def test_without_a_finish_reason_done_ends_a_reply(endpoint: Endpoint, models, ending) -> None:
+    endpoint.will(body="".join(f"data: {data}\n\n" for data in [json.dumps(SAID), *ending]))
+    endpoint.will(content="Hello!")
+    reply = await models().complete(say(), Heard())
+    assert (reply.text, reply.usage.failures) == (("Good morning!", ()) if ending else ("Hello!", ("cut",)))
+
+
+async def test_done_alone_is_no_reply(endpoint: Endpoint, models) -> None:
+    endpoint.will(body='data: {"choices": []}\n\ndata: [DONE]\n\n')
+    endpoint.will(content="Hello!")
+    reply = await models().complete(say(), Heard())
+    assert (reply.text, reply.usage.failures) == ("Hello!", ("protocol",))
+
+
+@pytest.mark.parametrize("before", ["", ": PROCESSING\n\n", "event: message\n"])
+async def test_a_stream_that_was_not_requested_is_read(endpoint: Endpoint, models, before) -> None:
+    counted = {"choices": [], "usage": {"prompt_tokens": 40, "completion_tokens": 3}}
+    sent = streamed({"content": "Good\u2028 morning"}, {"content": ", Åsa!"}, counted)
+    endpoint.will(body=before + sent["body"], headers=EVENTS)
+    reply = await models(attempts=1).complete(say())
+    assert (reply.text, endpoint.requests[0].body["stream"]) == ("Good\u2028 morning, Åsa!", False)
+    assert (reply.usage.input_tokens, reply.usage.counted) == (40, True)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (streamed({"error": {"message": "Rate limit exceeded", "code": 429}})["body"], "is overloaded (429)"),
+        (f"data: {json.dumps(SAID)}\n\n", "broke off its reply"),
+        ("data: {garbage\n\n", "does not answer with chat completions; see the url of the model"),
+    ],
+)
+async def test_a_stream_that_was_not_requested_may_fail(endpoint: Endpoint, models, body, words) -> None:
+    endpoint.will(body=body, headers=EVENTS)
+    assert str(await failed(models(attempts=1), say())) == f"the endpoint of model `tiny` {words}"
 
 
 async def test_an_emoji_in_two_pieces_is_one_character(endpoint: Endpoint, models) -> None:
