@@ -17,6 +17,7 @@ from runtime.models.hosted.settings import (
     Amount,
     Attempts,
     Count,
+    ExtraBody,
     FormatSetting,
     ModelSettings,
     Price,
@@ -198,6 +199,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
     model_fallback: str | None = None
     model_format: FormatSetting | None = None
     model_temperature: Temperature | None = None
+    model_extra_body: ExtraBody | None = None
     model_output_tokens_max: Count | None = None
     model_context_tokens_max: Count | None = None
     model_input_price: Price | None = None

@@ -132,8 +132,8 @@ def _type(of: types.Type) -> str:
             return "`true`, `false`"
         case types.ListType(item_type=item):
             return "tables" if isinstance(item, types.StructType) else f"list of {_type(item)}s"
-        case types.DictType():
-            return "tables"
+        case types.DictType(value_type=value):
+            return "tables" if isinstance(value, types.StructType) else "table"
         case types.StructType():
             return "table"
         case types.CustomType(cls=cls):

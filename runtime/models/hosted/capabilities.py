@@ -64,6 +64,8 @@ def body_of(
     }
     if settings.temperature is not None:
         body["temperature"] = settings.temperature
+    if settings.extra_body:
+        body["extra_body"] = settings.extra_body  # the client adds its fields to the others
     if stream and capabilities.counts_streams:
         body["stream_options"] = {"include_usage": True}
     if sent.schema is not None:

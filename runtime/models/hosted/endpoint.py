@@ -236,16 +236,20 @@ class Endpoint:
         try:
             answer = await create(**body)
         except APIError as error:
-            failure = failure_of(error)
+            extra = body.get("extra_body")
+            failure = failure_of(error, extra if isinstance(extra, dict) else ())
             refused_key = failure.kind in {"401", "key"}
             raise (AttemptFailure("no_key") if refused_key and not self.line.key else failure) from None
         except ValueError:  # a body that is not JSON
             raise AttemptFailure("protocol") from None
+        if isinstance(answer, str):  # no JSON: some proxies stream also what is requested as a whole
+            response = httpx2.Response(200, text=answer, request=httpx2.Request("POST", self.line.url))
+            return await _read_stream(_Events(response, self._client), growing, on_progress)
         if not isinstance(answer, AsyncStream):
             return _whole(answer, growing)
         if answer.response.headers.get("content-type", "").startswith("application/json"):
             return _whole(await _body_of(answer), growing)
-        return await _read_stream(answer, growing, on_progress)
+        return await _read_stream(_Events(answer.response, self._client), growing, on_progress)
 
 
 def _client(line: Line) -> AsyncOpenAI:
@@ -347,9 +351,20 @@ async def _body_of(stream: AsyncStream[ChatCompletionChunk]) -> object:
         raise AttemptFailure("protocol") from None
 
 
-async def _read_stream(
-    stream: AsyncStream[ChatCompletionChunk], growing: _PartialReply, on_progress: Callable[[], None]
-) -> EndpointReply:
+class _Events(AsyncStream[ChatCompletionChunk]):
+    """The events of a stream, with a note of `[DONE]`, which the client library reads and does not report."""
+
+    def __init__(self, response: httpx2.Response, client: AsyncOpenAI) -> None:
+        super().__init__(cast_to=ChatCompletionChunk, response=response, client=client)
+        self.is_done = False
+
+    async def _iter_events(self) -> AsyncIterator[Any]:
+        async for event in super()._iter_events():
+            self.is_done = self.is_done or event.data.startswith("[DONE]")
+            yield event
+
+
+async def _read_stream(stream: _Events, growing: _PartialReply, on_progress: Callable[[], None]) -> EndpointReply:
     finish, model = "", ""
     usage: _Tokens | None = None
     try:
@@ -371,7 +386,7 @@ async def _read_stream(
         raise AttemptFailure("protocol") from None
     finally:
         growing.report(at_last=True)  # also if the attempt fails: the usage is estimated from its text
-    if not finish:
+    if not finish and not (stream.is_done and growing.text()[0]):
         raise AttemptFailure("cut" if growing.text()[0] else "protocol")
     return _reply_of(growing, finish, model, usage)
 

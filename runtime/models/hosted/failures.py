@@ -4,7 +4,7 @@ Clients read the text of a kind. It never contains text, address or key of the e
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -61,15 +61,15 @@ def _status(kind: str) -> str:
     return f" ({kind})" if kind.isdigit() else ""
 
 
-def failure_of(error: APIError) -> AttemptFailure:
-    """Return the failure for an error of the client library."""
+def failure_of(error: APIError, extra: Iterable[str] = ()) -> AttemptFailure:
+    """Return the failure for an error of the client library; `extra` are the names of further fields of the request."""
     match error:
         case APITimeoutError():
             return AttemptFailure("connect" if isinstance(error.__cause__, httpx2.ConnectTimeout) else "timeout")
         case APIConnectionError():
             return AttemptFailure("connect" if isinstance(error.__cause__, httpx2.ConnectError) else "cut")
         case APIStatusError():
-            return _of_status(error)
+            return _of_status(error, extra)
         case APIResponseValidationError():
             return AttemptFailure("protocol")
         case _:  # an error event in a stream
@@ -86,9 +86,13 @@ def reported_failure(body: object) -> AttemptFailure:
     return AttemptFailure(kind or "cut")
 
 
-def _of_status(error: APIStatusError) -> AttemptFailure:
+def _of_status(error: APIStatusError, extra: Iterable[str]) -> AttemptFailure:
     wait_s = _retry_after_s(error.response.headers)
-    return _failure_for(error.status_code, error.code or "", str(error.param or ""), error.message, wait_s)
+    failure = _failure_for(error.status_code, error.code or "", str(error.param or ""), error.message, wait_s)
+    if failure.kind in {"400", "422"} and not failure.refused:
+        said = f"{error.param} {error.message}"[:REFUSAL_CHARS_MAX]
+        failure.refused = next((name for name in extra if re.search(rf"\b{re.escape(name)}\b", said)), "")
+    return failure
 
 
 def _failure_for(status: int, code: str, param: str, message: str, wait_s: float | None) -> AttemptFailure:

@@ -1,9 +1,10 @@
 """One language model: renders the prompt, calls the endpoint with retries, and parses the reply."""
 
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import tenacity
@@ -27,12 +28,14 @@ from runtime.prompts.rendering import Prompts
 from runtime.prompts.reply_fields import offered_tool
 from runtime.state.deadlines import time_left
 from runtime.state.ports import GivenUp, ModelFailed, ModelReply, ModelRequest, OnReply
-from scripts.expressions.values import Value
+from scripts.expressions.values import Value, to_value
 
 CHARS_PER_TOKEN_MAX = 16  # an upper bound for replies within their token limit, including reasoning
 CHARS_MIN = 4_000  # shorter replies are never too long
 FIRST_WAIT_S, WAIT_MAX_S = 0.5, 8.0  # between attempts; the waits grow and are random
 RETRY_AFTER_MAX_S = 20.0  # if an endpoint asks for a longer wait, the call is not retried
+
+_WORD = re.compile("[a-z]{1,16}")
 
 T = TypeVar("T")
 
@@ -100,7 +103,7 @@ class HostedModel:
                 if hear is not None
                 else None
             )
-            meter.parameters = _parameters(body, capabilities, prompt)
+            meter.parameters = _parameters(body, capabilities, prompt, self.settings)
             try:
                 said = await self.endpoint.call(
                     body, Listener(meter.note_sent, partial(_grew, meter, words)), chars_max
@@ -139,12 +142,28 @@ def _with_call(request: ModelRequest, said: EndpointReply) -> EndpointReply:
     return msgspec.structs.replace(said, text=msgspec.json.encode(said.call).decode())
 
 
-def _parameters(body: Mapping[str, object], capabilities: Capabilities, prompt: Prompt) -> dict[str, Value]:
+def _parameters(
+    body: Mapping[str, object], capabilities: Capabilities, prompt: Prompt, settings: ModelSettings
+) -> dict[str, Value]:
     """Return the parameters of a request besides the prompt."""
     sent = {name: body.get(name) for name in ("temperature", capabilities.limit)}
     numbers = {name: value for name, value in sent.items() if isinstance(value, int | float)}
     form = capabilities.format if prompt.schema is not None else "text"
-    return {**numbers, "format": form, "stream": body["stream"] is True}
+    extra = {"extra_body": _hide_secrets(settings.extra_body)} if settings.extra_body else {}
+    return {**numbers, "format": form, "stream": body["stream"] is True, **extra}
+
+
+def _hide_secrets(value: Any) -> Value:
+    """Return a value of `extra_body` as it is stored: a text that is not a plain word could be a secret."""
+    match value:
+        case dict():
+            return {name: _hide_secrets(each) for name, each in value.items()}
+        case list():
+            return [_hide_secrets(each) for each in value]
+        case str() if not _WORD.fullmatch(value):
+            return "***"
+        case _:
+            return to_value(value)
 
 
 def _note_end(read: ReplyReading, said: EndpointReply) -> ReplyReading:

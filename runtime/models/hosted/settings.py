@@ -2,10 +2,13 @@
 
 import ipaddress
 import re
-from typing import Annotated, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Meta, Struct
+
+from scripts.expressions.values import ValueRefused, to_value
 
 OPENAI = "openai:"  # the prefix of names of models at the server's own endpoint
 OPENAI_URL = "https://api.openai.com/v1"
@@ -19,8 +22,21 @@ Attempts: TypeAlias = Annotated[int, Meta(ge=1, le=10)]
 Temperature: TypeAlias = Annotated[float, Meta(ge=0, le=2)]
 Price: TypeAlias = Annotated[float, Meta(ge=0)]
 FormatSetting: TypeAlias = Literal["auto", "schema", "json", "text"]
+ExtraBody: TypeAlias = dict[str, Any]
 
 _PLAIN = re.compile(r"[!-~]*")  # valid in a header
+_OWN_FIELDS: Mapping[str, str] = {
+    "model": "set `model` of the model",
+    "messages": "write your own prompts",
+    "stream": "leave it out",
+    "stream_options": "leave it out",
+    "n": "leave it out",  # only one reply is read
+    "response_format": "set `format` of the model",
+    "max_tokens": "set `output_tokens_max` of the model",
+    "max_completion_tokens": "set `output_tokens_max` of the model",
+    "temperature": "set `temperature` of the model",
+}
+"""Fields of a request that `extra_body` cannot contain, and what to do instead."""
 
 
 class Secret:
@@ -79,6 +95,8 @@ class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """How structured replies are requested; `auto` tries `schema`, `json` and `text` in this order."""
     temperature: Temperature | None = None
     """The temperature of replies. The default is the endpoint's."""
+    extra_body: ExtraBody = {}
+    """Further fields of the request that the endpoint takes, such as `{reasoning_effort = "low"}`."""
     output_tokens_max: Count = 4_096
     """The longest reply; the model must have room for it."""
     context_tokens_max: Count = 8_000
@@ -100,6 +118,7 @@ class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             raise ValueError("a model has its key from `key` or from `key_env`, not from both")
         if (self.key or self.key_env) and parts.scheme == "http" and not is_loopback(parts.hostname or ""):
             raise ValueError("the key of a model is not sent to another machine over http; use https")
+        _check_extra(self.extra_body)
 
 
 def _parts(url: str) -> SplitResult:
@@ -112,6 +131,19 @@ def _parts(url: str) -> SplitResult:
     if not usable or not url.isprintable() or " " in url:
         raise ValueError("the url of a model must begin with https:// or http:// and name a host")
     return parts
+
+
+def _check_extra(fields: ExtraBody) -> None:
+    """Raise ValueError if fields of a request cannot be sent, or are those that Cuebook sets itself."""
+    for name, value in fields.items():
+        if name in _OWN_FIELDS:
+            raise ValueError(f"`{name}` in the extra_body of a model: Cuebook sets it itself; {_OWN_FIELDS[name]}")
+        try:
+            is_json = to_value(value) == value  # otherwise it is a date
+        except ValueRefused as error:
+            raise ValueError(f"`{name}` in the extra_body of a model must be a JSON value: {error}") from None
+        if not is_json:
+            raise ValueError(f"`{name}` in the extra_body of a model must be a JSON value, so a date is a text")
 
 
 def is_loopback(host: str) -> bool:

@@ -76,6 +76,52 @@ def test_models_are_in_the_file_and_keys_in_the_environment(write: WriteFile) ->
     assert Settings().own_model is None
 
 
+def test_further_fields_of_requests_are_tables(write: WriteFile) -> None:
+    text = """
+        model_url = "http://127.0.0.1:11434/v1"
+        model_extra_body = {seed = 7}
+        [models.fast]
+        extra_body = {reasoning_effort = "low", chat_template_kwargs = {enable_thinking = false}}
+        [models.slow.extra_body]
+        num_ctx = 16384
+        """
+    file = write("cuebook.toml", text)
+    given = {"model_url": "http://127.0.0.1:11434/v1", "model_extra_body": {"stop": ["7", None]}}
+    first, second = load_settings(file, {}, {}), load_settings(file, given, {})
+    assert [each.own_model.extra_body for each in (first, second) if each.own_model] == [
+        {"seed": 7},
+        {"stop": ["7", None]},
+    ]
+    assert [first.models[name].extra_body for name in ("fast", "slow")] == [
+        {"reasoning_effort": "low", "chat_template_kwargs": {"enable_thinking": False}},
+        {"num_ctx": 16384},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("model", "`model`"),
+        ("messages", "prompts"),
+        ("stream", "leave it out"),
+        ("stream_options", "leave it out"),
+        ("n", "leave it out"),
+        ("response_format", "`format`"),
+        ("max_tokens", "`output_tokens_max`"),
+        ("max_completion_tokens", "`output_tokens_max`"),
+        ("temperature", "`temperature`"),
+    ],
+)
+@pytest.mark.parametrize("where", ["[models.fast.extra_body]", "model_url = 'http://localhost/v1'\n[model_extra_body]"])
+def test_fields_that_cuebook_sets_are_not_further_ones(write: WriteFile, where: str, name: str, instead: str) -> None:
+    file = write("cuebook.toml", f"{where}\nseed = 7\n{name} = 5\n")
+    with pytest.raises(SettingsInvalid) as caught:
+        load_settings(file, {}, {})
+    what = f"`{name}` in the extra_body of a model: Cuebook sets it itself; "
+    assert what in str(caught.value)
+    assert instead in str(caught.value).split(what)[1]
+
+
 @pytest.mark.parametrize(
     ("text", "named"),
     [
@@ -99,6 +145,9 @@ def test_models_are_in_the_file_and_keys_in_the_environment(write: WriteFile) ->
         ('[models."openai:x"]\n', ["'openai:x'"]),
         (f'model_key = "{KEY}\n', ["line 1"]),
         (f'model_key = ["{KEY}"]\n', ["model_key"]),
+        ("[models.fast]\nextra_body = 5\n", ["models.fast.extra_body", "an object"]),
+        (f"[models.fast.extra_body]\nkey = '{KEY}'\nday = 2026-01-31\n", ["`day`", "JSON value", "a date is a text"]),
+        (f"[models.fast.extra_body]\nuser = {{key = '{KEY}', share = nan}}\n", ["`user`", "JSON value", "finite"]),
     ],
 )
 def test_unusable_model_settings_are_named_without_their_keys(write: WriteFile, text: str, named: list[str]) -> None:

@@ -15,6 +15,8 @@ from tests.support.openai_server import Endpoint
 
 __all__ = ["models"]  # a fixture
 
+EVENTS = {"Content-Type": "text/event-stream"}
+
 
 def whole(finish: str = "stop", *, usage: object = None, **message: Any) -> dict[str, Any]:
     """Return a reply that is not streamed."""
@@ -109,6 +111,47 @@ async def test_tokens_that_are_not_counted_do_not_count_as_none(endpoint: Endpoi
 async def test_a_reply_counts_also_if_it_is_not_streamed(endpoint: Endpoint, models) -> None:
     endpoint.will(**whole(content="Good morning!"))
     assert (await models(attempts=1).complete(say(), Heard())).text == "Good morning!"
+
+
+SAID = {"choices": [{"delta": {"content": "Good morning!"}}]}
+
+
+@pytest.mark.parametrize("ending", [["[DONE]"], []])
+async def test_without_a_finish_reason_done_ends_a_reply(endpoint: Endpoint, models, ending) -> None:
+    endpoint.will(body="".join(f"data: {data}\n\n" for data in [json.dumps(SAID), *ending]))
+    endpoint.will(content="Hello!")
+    reply = await models().complete(say(), Heard())
+    assert (reply.text, reply.usage.failures) == (("Good morning!", ()) if ending else ("Hello!", ("cut",)))
+
+
+async def test_done_alone_is_no_reply(endpoint: Endpoint, models) -> None:
+    endpoint.will(body='data: {"choices": []}\n\ndata: [DONE]\n\n')
+    endpoint.will(content="Hello!")
+    reply = await models().complete(say(), Heard())
+    assert (reply.text, reply.usage.failures) == ("Hello!", ("protocol",))
+
+
+@pytest.mark.parametrize("before", ["", ": PROCESSING\n\n", "event: message\n"])
+async def test_a_stream_that_was_not_requested_is_read(endpoint: Endpoint, models, before) -> None:
+    counted = {"choices": [], "usage": {"prompt_tokens": 40, "completion_tokens": 3}}
+    sent = streamed({"content": "Good\u2028 morning"}, {"content": ", Åsa!"}, counted)
+    endpoint.will(body=before + sent["body"], headers=EVENTS)
+    reply = await models(attempts=1).complete(say())
+    assert (reply.text, endpoint.requests[0].body["stream"]) == ("Good\u2028 morning, Åsa!", False)
+    assert (reply.usage.input_tokens, reply.usage.counted) == (40, True)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (streamed({"error": {"message": "Rate limit exceeded", "code": 429}})["body"], "is overloaded (429)"),
+        (f"data: {json.dumps(SAID)}\n\n", "broke off its reply"),
+        ("data: {garbage\n\n", "does not answer with chat completions; see the url of the model"),
+    ],
+)
+async def test_a_stream_that_was_not_requested_may_fail(endpoint: Endpoint, models, body, words) -> None:
+    endpoint.will(body=body, headers=EVENTS)
+    assert str(await failed(models(attempts=1), say())) == f"the endpoint of model `tiny` {words}"
 
 
 async def test_an_emoji_in_two_pieces_is_one_character(endpoint: Endpoint, models) -> None:
@@ -253,6 +296,44 @@ async def test_where_streams_are_refused_the_reply_comes_as_a_whole(endpoint: En
         assert (await used.complete(say(), Heard())).text == "Good morning!"
     assert [asked.body["stream"] for asked in endpoint.requests] == [True, False, False]
     assert ["stream_options" in asked.body for asked in endpoint.requests] == [True, False, False]
+
+
+# -- further fields of requests ---------------------------------------------------------------------------------------
+
+FURTHER = {
+    "reasoning_effort": "low",
+    "chat_template_kwargs": {"enable_thinking": False},
+    "provider": {"order": ["groq"], "key": "Sk-1"},
+    "seed": 7,
+    "top_p": 0.5,
+}
+
+
+@pytest.mark.parametrize("hear", [None, Heard()])
+async def test_further_fields_are_sent_and_stored_without_secrets(endpoint: Endpoint, models, hear) -> None:
+    endpoint.will(content=JUDGED)
+    reply = await models(attempts=1, temperature=0.2, extra_body=FURTHER).complete(ask(), hear)
+    body = endpoint.requests[0].body
+    assert {name: body[name] for name in FURTHER} == FURTHER
+    assert {"model", "messages", "stream", "response_format", "max_tokens", "temperature"} < body.keys()
+    assert reply.usage.parameters["temperature"] == 0.2
+    assert reply.usage.parameters["extra_body"] == {**FURTHER, "provider": {"order": ["groq"], "key": "***"}}
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (refusal("Unrecognized request argument supplied: reasoning_effort"), ", which names `reasoning_effort` (400)"),
+        (refusal("Extra inputs are not permitted", 422, param="chat_template_kwargs.x"), ", which names `chat_tem"),
+        (refusal("The provider of this model exceeds its limits", 500), ""),
+        (refusal("Requests with reasoning_efforts are refused"), " (400)"),
+    ],
+)
+async def test_a_further_field_that_is_refused_is_named(endpoint: Endpoint, models, answer, words) -> None:
+    endpoint.will(**answer)
+    failure = await failed(models(attempts=1, extra_body=FURTHER), say())
+    what = "refused the request" if words else "reports an internal error (500)"
+    assert str(failure).startswith(f"the endpoint of model `tiny` {what}{words}")
 
 
 # -- addresses --------------------------------------------------------------------------------------------------------
