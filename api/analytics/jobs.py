@@ -38,6 +38,12 @@ class FinishSnapshot(Struct, frozen=True, tag="snapshot"):
     """Folder for data that does not fit into memory."""
 
 
+class CheckSyntax(Struct, frozen=True, tag="syntax"):
+    """Check that a text is one SELECT."""
+
+    sql: str
+
+
 class DrawCharts(Struct, frozen=True, tag="draw"):
     """Render charts as SVG, one after the other: the first picture of a process takes ten times as long as the next."""
 
@@ -55,7 +61,7 @@ class Finished(Struct, frozen=True):
     """The answer to a job that has no other result."""
 
 
-Job: TypeAlias = Question | DrawCharts | Refresh | FinishSnapshot
+Job: TypeAlias = Question | CheckSyntax | DrawCharts | Refresh | FinishSnapshot
 """All jobs; worker.py matches them exhaustively."""
 
 

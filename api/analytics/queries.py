@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from api.analytics.charts.chart import chart_of, chart_words
 from api.analytics.execute import PICTURES, AnswerDocument, Question
 from api.analytics.files import AnalyticsFiles, folder_beside
-from api.analytics.jobs import ChartPictures, DrawCharts, Finished, FinishSnapshot
+from api.analytics.jobs import ChartPictures, CheckSyntax, DrawCharts, Finished, FinishSnapshot
 from api.analytics.process import Processes
 from api.errors import ApiError
 from api.metrics import Metrics
@@ -77,6 +77,10 @@ class AnalyticsQueries(Struct, frozen=True):
         sql = statement(report, parameters)
         question = Question(sql=sql, limits=limits, form=form, chart=chart, with_chart=with_chart)
         return await self._ask(tenant, question, masked=masked, max_age_s=max_age_s)
+
+    async def check_syntax(self, sql: str) -> None:
+        """Check that a text is one SELECT, without reading a table. Raises QueryRefused, QueryStopped, StoreError."""
+        await self.processes.run(CheckSyntax(sql), Finished, timeout_s=MARGIN_S)
 
     async def draw(self, charts: Sequence[bytes]) -> list[bytes]:
         """Return the pictures (SVG) of charts (Vega-Lite), in the same order; an empty one could not be drawn.

@@ -23,6 +23,7 @@ from api.analytics.charts.vega_lite import render
 from api.analytics.execute import Question, answer
 from api.analytics.jobs import (
     ChartPictures,
+    CheckSyntax,
     Done,
     DrawCharts,
     Failed,
@@ -35,6 +36,7 @@ from api.analytics.jobs import (
 from store.analytics.file import Place
 from store.analytics.refresh import refresh
 from store.analytics.snapshots import finish_snapshot
+from store.analytics.sql_guard import check_syntax
 from store.interface.errors import DatabaseLocked, QueryStopped, StoreError
 
 LONG_CPU_S = 2.0
@@ -115,6 +117,9 @@ def work(job: Job) -> Struct:
     """
     if isinstance(job, DrawCharts):
         return ChartPictures(list(map(_picture, job.specs)))
+    if isinstance(job, CheckSyntax):
+        check_syntax(job.sql)
+        return Finished()
     try:
         return _result_of(job)
     except DatabaseLocked:

@@ -27,6 +27,8 @@ class Client:
     `transport` replaces the connection, for tests. Its parts are `sessions`, `memory` and `analytics`.
 
     Requests that fail temporarily are sent again; the server carries out each of them once. Raises CuebookError.
+
+    A client belongs to the event loop of its first request: open one in each call of `asyncio.run`.
     """
 
     def __init__(
@@ -71,7 +73,13 @@ class Loop:
         self._thread.start()
 
     def result(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run work in the loop and return its result; cancel it if the caller is interrupted."""
+        """Run work in the loop and return its result; cancel it if the caller is interrupted.
+
+        Raises RuntimeError if the loop is closed.
+        """
+        if self.is_closed:
+            work.close()
+            raise RuntimeError("the client is closed")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -79,11 +87,23 @@ class Loop:
             future.cancel()
             raise
 
+    @property
+    def is_closed(self) -> bool:
+        """Return whether it runs nothing any more."""
+        return self._loop.is_closed()
+
     def close(self) -> None:
-        """Stop the loop and its thread."""
+        """Stop the loop and its thread, after what streams that were given up still have to close."""
+        self.result(_finish_tasks())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_CLOSE_S)
         self._loop.close()
+
+
+async def _finish_tasks() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    if others:
+        await asyncio.wait(others, timeout=_CLOSE_S)
 
 
 class _SyncPart:
@@ -119,7 +139,8 @@ def _stream(
                 except StopAsyncIteration:
                     return
         finally:
-            own._loop.result(_close(iterator))
+            if not own._loop.is_closed:
+                own._loop.result(_close(iterator))
 
     return call
 
@@ -232,6 +253,8 @@ class SyncClient:
         self.close()
 
     def close(self) -> None:
-        """Close its connections and its thread."""
+        """Close its connections and its thread. A closed one stays closed, and its operations raise RuntimeError."""
+        if self._loop.is_closed:
+            return
         self._loop.result(self._client.close())
         self._loop.close()

@@ -6,7 +6,16 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import IO
 
-from litestar.openapi.spec import OpenAPIMediaType, OpenAPIResponse, Operation, RequestBody, Schema
+from litestar.openapi.spec import (
+    OpenAPIHeader,
+    OpenAPIMediaType,
+    OpenAPIResponse,
+    OpenAPIType,
+    Operation,
+    Reference,
+    RequestBody,
+    Schema,
+)
 from litestar.response import Stream
 
 CHUNK_BYTES = 1 << 20
@@ -23,8 +32,16 @@ def describing(describe: Callable[[Operation], None]) -> type[Operation]:
     return Described
 
 
-def answering(about: str, content: Mapping[str, Schema], *, or_json: bool = False) -> type[Operation]:
-    """Return an operation whose response is a file of one of these media types, or the JSON of its route."""
+def answering(
+    about: str, content: Mapping[str, Schema], *, or_json: bool = False, headers: Mapping[str, str] | None = None
+) -> type[Operation]:
+    """Return an operation whose response is a file of one of these media types, or the JSON of its route, with these
+    headers and their meanings.
+    """
+    text = Schema(type=OpenAPIType.STRING)
+    named: dict[str, OpenAPIHeader | Reference] = {
+        name: OpenAPIHeader(schema=text, description=meaning) for name, meaning in (headers or {}).items()
+    }
 
     def describe(operation: Operation) -> None:
         if operation.responses is not None:
@@ -32,7 +49,7 @@ def answering(about: str, content: Mapping[str, Schema], *, or_json: bool = Fals
             media_types = _media_types(content)
             if or_json and isinstance(documented, OpenAPIResponse) and documented.content:
                 media_types = {**documented.content, **media_types}
-            operation.responses["200"] = OpenAPIResponse(about, content=media_types)
+            operation.responses["200"] = OpenAPIResponse(about, content=media_types, headers=named or None)
 
     return describing(describe)
 

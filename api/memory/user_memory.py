@@ -67,7 +67,7 @@ class UserMemory:
 
     def _result(self, work: Coroutine[Any, Any, R]) -> R:
         """Return the result of work. Raises InvalidMemoryRequest if the memory is closed."""
-        if self._is_closed:
+        if self._is_closed or self._loop.is_closed:
             work.close()
             raise InvalidMemoryRequest("the memory is closed")
         return self._loop.result(work)

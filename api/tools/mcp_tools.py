@@ -5,6 +5,7 @@ opened it. A connection that broke is opened again by the next call.
 """
 
 import asyncio
+import logging
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
@@ -30,6 +31,21 @@ ANSWER_S = 5.0  # for a server to show that it lives, after a call that took too
 CONNECTION_CLOSED = -32_000  # a code of the SDK itself: the server ended during the call
 _REFUSALS = frozenset({-32_700, -32_600, -32_601, -32_602})  # of JSON-RPC: the same request is refused again
 KEY_META = "cuebook/idempotency-key"  # in the metadata of a call: the same for every attempt at it
+
+
+class _SdkLines(logging.Handler):
+    """Writes warnings of the SDK as lines of our log, without their texts: these quote what a server sent, which may be
+    personal.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line."""
+        error = record.exc_info[0] if record.exc_info else None
+        name = None if error is None else error.__name__
+        log.warning("the MCP SDK reports a problem", place=f"{record.name}:{record.lineno}", error=name)
+
+
+logging.getLogger("mcp").addHandler(_SdkLines(logging.WARNING))
 
 
 class McpTools:

@@ -27,7 +27,7 @@ from runtime.state.tool_ports import (
     ToolRequest,
     ToolResult,
 )
-from runtime.tools.results import checked_result
+from runtime.tools.results import checked_result, parse_if_declared
 from runtime.turn.calls import GIVEN_UP
 from scripts.expressions.values import Value
 from scripts.model.script import Script
@@ -55,7 +55,8 @@ class ToolCaller:
         if provider is None:
             raise ToolCallFailed("unavailable", f"the server's settings have no `[tool_providers.{tool.id}]`")
         if provider.mcp:
-            return await self._mcp.call(provider.mcp, provider.tool or tool.id, arguments, key)
+            result = await self._mcp.call(provider.mcp, provider.tool or tool.id, arguments, key)
+            return parse_if_declared(tool, result)
         loaded = await asyncio.to_thread(self._load, provider.python)  # an import may take seconds
         return await loaded.call(arguments)
 

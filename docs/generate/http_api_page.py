@@ -150,7 +150,7 @@ def _answer(answer: Json) -> str:
     content = answer.get("content", {})
     shown = ", ".join(_content(media_type, of["schema"]) for media_type, of in content.items()) or "no content"
     headers = [f"`{name}`" for name in sorted(answer.get("headers", ()))]
-    return f"{shown}, with {' and '.join(headers)}" if headers else shown
+    return f"{shown}, with {', '.join(headers)}" if headers else shown
 
 
 def _content(media_type: str, schema: Json) -> str:

@@ -21,6 +21,19 @@ def check_arguments(tool: ToolDefinition, arguments: Mapping[str, Value]) -> Non
         raise ToolCallFailed("arguments", f"the parameters do not match the declaration: {problem}")
 
 
+def parse_if_declared(tool: ToolDefinition, result: object) -> object:
+    """Return the JSON in a text if the declared result is no text, otherwise the result itself.
+
+    MCP servers without structured results answer so.
+    """
+    if not isinstance(result, str) or not tool.result or not _problem(tool.result, result):
+        return result
+    try:
+        return msgspec.json.decode(result)
+    except (msgspec.DecodeError, RecursionError):
+        return result
+
+
 def checked_result(tool: ToolDefinition, result: object) -> Value:
     """Return a result within the limits of values that matches the declaration. Raises ToolCallFailed."""
     try:

@@ -58,13 +58,27 @@ def check(cursor: duckdb.DuckDBPyConnection, sql: str) -> str:
     Call it only in a process that may crash, because malicious texts can crash the parser.
     """
     _check_text(sql)
+    _Check(sql.encode(), cursor).all_of(_tree_of(cursor, sql))
+    return sql
+
+
+def check_syntax(sql: str) -> None:
+    """Raise QueryRefused if the statement is not one SELECT; its tables, columns and functions are not checked.
+
+    Call it only in a process that may crash, because malicious texts can crash the parser.
+    """
+    _check_text(sql)
+    with duckdb.connect(":memory:") as connection:
+        _tree_of(connection, sql)
+
+
+def _tree_of(cursor: duckdb.DuckDBPyConnection, sql: str) -> Node:
+    """Return the syntax tree of one SELECT, which EXPLAIN may precede. Raises QueryRefused."""
     explain = _EXPLAIN.match(sql)
     if explain is None:
-        tree = _tree(cursor, sql)
-    else:  # the explained statement, after blanks, so that locations in messages are correct
-        tree = _tree(cursor, re.sub(r"\S", " ", explain[0]) + sql[explain.end() :])
-    _Check(sql.encode(), cursor).all_of(tree)
-    return sql
+        return _tree(cursor, sql)
+    # the explained statement, after blanks, so that locations in messages are correct
+    return _tree(cursor, re.sub(r"\S", " ", explain[0]) + sql[explain.end() :])
 
 
 def _check_text(sql: str) -> None:

@@ -10,6 +10,7 @@ import duckdb
 
 from api.analytics.formats.json_and_csv import encode
 from store.analytics.query import Column, Table
+from store.interface.errors import QueryRefused
 
 _LONG_MAX = 2**63
 _MEMORY = "512MB"
@@ -22,7 +23,7 @@ def as_parquet(table: Table) -> bytes:
 
     Parquet has no integers above 64 bits: sums (HUGEINT) become BIGINT if all of them fit, else DOUBLE, as DuckDB does.
     Types that Parquet lacks (TUPLE) become JSON text. Ids (UUID) become text: Spark refuses the type, and polars reads
-    bytes.
+    bytes. Raises QueryRefused for values without a form in Parquet, such as intervals below zero.
     """
     with tempfile.TemporaryDirectory(prefix="cuebook-") as folder, closing(_connect()) as connection:
         path = Path(folder) / "table.parquet"
@@ -31,10 +32,22 @@ def as_parquet(table: Table) -> bytes:
             f"unnest(${place}::{kind}[]::{_UUID.sub('VARCHAR', kind)}[]) AS {_quote(name)}"
             for place, (name, (kind, _)) in enumerate(zip(table.names(), columns, strict=True), 1)
         )
-        connection.execute(
-            f"COPY (SELECT {parts}) TO '{path}' (FORMAT parquet, COMPRESSION zstd)", [values for _, values in columns]
-        )
+        try:
+            connection.execute(
+                f"COPY (SELECT {parts}) TO '{path}' (FORMAT parquet, COMPRESSION zstd)",
+                [values for _, values in columns],
+            )
+        except duckdb.Error as error:
+            raise _why_not_written(error) from error
         return path.read_bytes()
+
+
+def _why_not_written(error: duckdb.Error) -> Exception:
+    """Return QueryRefused for a value that Parquet cannot contain, otherwise the error itself."""
+    cause = str(error).partition("\n")[0].partition("Error: ")[2]
+    if not isinstance(error, duckdb.ConversionException) and "Parquet" not in cause:
+        return error
+    return QueryRefused(f"Parquet cannot contain this result: {cause}; change the query, or choose another format")
 
 
 def _connect() -> duckdb.DuckDBPyConnection:

@@ -76,6 +76,12 @@ _DOCUMENTS = answering(
     }
     | {MEDIA_TYPES["vega-lite"]: Schema(type=OpenAPIType.OBJECT)},
     or_json=True,
+    headers={
+        "X-Cuebook-As-Of": "The time of the data.",
+        "X-Cuebook-Masked": "Whether the data is masked, `true` or `false`.",
+        "X-Cuebook-Truncated": "Whether there are more rows, `true` or `false`.",
+        "X-Cuebook-Truncated-By": "The limit that was reached, `rows` or `bytes`, if there are more rows.",
+    },
 )
 _TABLE = {200: ResponseSpec(QueryAnswer, generate_examples=False)}
 """A response in one of several formats."""

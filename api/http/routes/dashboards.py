@@ -49,7 +49,8 @@ async def list_queries(request: ApiRequest, limit: Limit = 50, cursor: Cursor = 
 
 @creating("/queries", "Save a query", "the query")
 async def create_query(data: JSONBody[QueryText], request: ApiRequest) -> Response[SavedQuery]:
-    """Save a query by name, for all analysts of the tenant."""
+    """Save a query by name, for all analysts of the tenant. It is not run, but must be one SELECT."""
+    await request.services.analytics.check_syntax(data.sql)
     row = _row(request, request.services.ids(), data)
     with refusing("QUERIES_FULL", RowRefused):
         await request.services.store.analytics.add_query(row)
@@ -66,6 +67,7 @@ async def get_query(query_id: QueryId, request: ApiRequest) -> SavedQuery:
 @put("/queries/{queryId:str}", summary="Change a saved query")
 async def change_query(query_id: QueryId, data: JSONBody[QueryText], request: ApiRequest) -> SavedQuery:
     """Replace the name and the text of a saved query."""
+    await request.services.analytics.check_syntax(data.sql)
     changed = await request.services.store.analytics.change_query(_row(request, query_id, data))
     return SavedQuery.of(require_query(changed, query_id))
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from api.analytics.formats.json_and_csv import as_csv, as_json
 from api.analytics.formats.parquet import as_parquet
 from store.analytics.query import Column, Table
+from store.interface.errors import QueryRefused
 from tests.support.effort import repeats
 
 TYPES = {
@@ -114,6 +115,12 @@ def test_parquet_has_the_types_and_values_of_the_table(ask, tmp_path: Path) -> N
     ]
     plain = {"ENUM('a', 'b')": "VARCHAR", "UUID": "VARCHAR"}
     assert [column.type for column in found.columns] == [plain.get(kind, kind) for kind in TYPES.values()]
+
+
+@pytest.mark.parametrize("value", ["INTERVAL '-3 hours'", "[INTERVAL '-3 hours']", "{'a': INTERVAL '-1 day'}"])
+def test_parquet_refuses_intervals_below_zero(ask, value: str) -> None:
+    with pytest.raises(QueryRefused, match="negative intervals"):
+        as_parquet(ask(f"SELECT {value} AS v"))
 
 
 def test_parquet_has_ids_as_text_wherever_they_are(ask, tmp_path: Path) -> None:

@@ -51,3 +51,21 @@ async def test_number_of_queries_is_bounded(api: ApiClient, monkeypatch: pytest.
 @pytest.mark.parametrize("body", [{"name": "", "sql": "SELECT 1"}, {"name": "x", "sql": ""}, {"name": "x"}])
 async def test_query_without_a_name_or_a_text_is_refused(api: ApiClient, body: dict[str, str]):
     assert (await api.post(PATH, json=body)).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("sql", "problem"),
+    [
+        ("SELECT 1\nFRM messages", "LINE 2: FRM messages\n            ^"),
+        ("SELECT (1", "syntax error"),
+        ("DELETE FROM messages", "one SELECT"),
+        ("SELECT 1; SELECT 2", "one statement"),
+        ("-- nothing yet", "one statement"),
+    ],
+)
+async def test_text_that_is_not_one_select_is_not_saved(api: ApiClient, sql: str, problem: str):
+    place = (await api.post(PATH, json=QUERY)).headers["location"]
+    for refused in (await api.post(PATH, json=QUERY | {"sql": sql}), await api.put(place, json=QUERY | {"sql": sql})):
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "QUERY_INVALID")
+        assert problem in refused.json()["error"]["message"]
+    assert [each["sql"] for each in (await api.read(PATH))["data"]] == [QUERY["sql"]]

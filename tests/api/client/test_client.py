@@ -1,7 +1,9 @@
 """The Python client: typed answers, requests that are sent again and carried out once, streams that go on."""
 
 import asyncio
+import gc
 import inspect
+import warnings
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -349,6 +351,30 @@ async def test_a_program_without_an_event_loop_waits_for_its_answers(serve: Serv
             return [message.content for message in cuebook.sessions.transcript(session.session_id)]
 
     assert "Ana" in await asyncio.to_thread(talk)
+
+
+async def test_closed_client_stays_closed_and_leaves_no_work(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    server = serve("--scripts", str(CONVERSATIONS))
+    await server.ready()
+
+    def leave_off() -> None:
+        cuebook = SyncClient(server.url)
+        session = cuebook.sessions.create("ana", "visit")
+        begun = cuebook.sessions.stream(session.session_id, "Ana")
+        next(begun)
+        cuebook.close()
+        cuebook.close()
+        del begun
+        gc.collect()
+        with pytest.raises(RuntimeError, match="the client is closed"):
+            cuebook.sessions.get(session.session_id)
+        with pytest.raises(RuntimeError, match="the client is closed"):
+            next(cuebook.sessions.stream(session.session_id, "Ana"))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        await asyncio.to_thread(leave_off)
+    assert "Task was destroyed" not in caplog.text
 
 
 @pytest.mark.database_file

@@ -158,6 +158,12 @@ async def test_links_to_other_pages_are_described(document: Any) -> None:
     assert described == ["/api/sessions/{sessionId}/messages", "/api/users/{userId}/sessions"]
 
 
+async def test_headers_of_results_are_described(document: Any) -> None:
+    expected = {f"X-Cuebook-{name}" for name in ("As-Of", "Masked", "Truncated", "Truncated-By")}
+    for method, path in (("post", "/api/analytics/query"), ("get", "/api/analytics/reports/{report}")):
+        assert set(document["paths"][path][method]["responses"]["200"]["headers"]) == expected
+
+
 async def test_errors_that_pass_say_when_to_try_again(document: Any) -> None:
     responses = [each for _, _, operation in operations(document) for each in operation["responses"].values()]
     with_retry = {each["description"] for each in responses if "Retry-After" in each.get("headers", {})}

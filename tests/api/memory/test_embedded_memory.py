@@ -597,6 +597,14 @@ def test_close_summarises_where_asked(opened: Any) -> None:
         assert memory.get(session) is not None
 
 
+def test_memory_is_closed_after_its_block(opened: Any) -> None:
+    with opened() as memory:
+        said(memory, "the river")
+    with pytest.raises(InvalidMemoryRequest, match="the memory is closed"):
+        memory.add("too late")
+    memory.close()
+
+
 def test_close_with_a_model_that_is_down_says_so(opened: Any) -> None:
     unreachable = {"model_url": "http://127.0.0.1:9/v1", "model_key": "none"}
     with opened(model="openai:none", settings=unreachable) as memory:

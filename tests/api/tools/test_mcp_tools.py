@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from api.settings import McpServer, ToolProvider
 from api.tools import mcp_tools
@@ -39,6 +40,21 @@ async def said(app: OpenApp, folder: Path, *tools: str, params: str = ORDER, giv
 async def test_tool_of_a_command_is_called(app: OpenApp, tmp_path: Path):
     assert await said(app, tmp_path, "lookup_order", "lookup_order") == ["status: 17 happily."] * 2
     assert (tmp_path / "calls").read_text() == "17\n17\n"
+
+
+async def test_result_in_a_text_is_read_as_it_is_declared(app: OpenApp, tmp_path: Path):
+    declared = ORDER + ", result: {type: object}"
+    assert await said(app, tmp_path, "lookup_as_text", params=declared) == ["status: 17 in a text."]
+    assert await said(app, tmp_path / "text", "lookup_as_text") == ['{"status": "17 in a text"}.']
+
+
+async def test_log_has_no_words_that_a_server_writes():
+    tools = McpTools({"shop": McpServer(command=[sys.executable, "-c", "print('words about Ana')"])}, 10_000)
+    with capture_logs() as lines, pytest.raises(ToolCallFailed, match="cannot be"):
+        await tools.call("shop", "lookup_order", {"order": "17"}, "k")
+    await tools.close()
+    assert "the MCP SDK reports a problem" in [line["event"] for line in lines]
+    assert "Ana" not in str(lines)
 
 
 @pytest.mark.gate

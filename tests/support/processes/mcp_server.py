@@ -1,6 +1,7 @@
 """An MCP server of tests over standard input and output; the file in its first argument counts the calls."""
 
 import asyncio
+import json
 import os
 import sys
 from pathlib import Path
@@ -18,6 +19,12 @@ def lookup_order(order: str) -> dict[str, str]:
     with CALLS.open("a") as log:
         log.write(f"{order}\n")
     return {"status": f"{order} {os.environ.get('SHOP_MOOD', '')}"}
+
+
+@server.tool(structured_output=False)
+def lookup_as_text(order: str) -> str:
+    """Find an order, and answer as servers without structured results do."""
+    return json.dumps({"status": f"{order} in a text"})
 
 
 @server.tool()
