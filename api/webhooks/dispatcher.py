@@ -238,6 +238,8 @@ class Dispatcher:
         for each in sent:
             by_webhook.setdefault((each.webhook.tenant, each.webhook.webhook_id), []).append(each.attempt)
         for (tenant, webhook_id), attempts in by_webhook.items():
+            if failed := sum(each.status == "dead" for each in attempts):
+                log.warning("deliveries failed permanently", tenant=tenant, webhook_id=webhook_id, count=failed)
             await self._webhooks.note_health(tenant, webhook_id, _health(attempts))
 
     async def _delete_finished(self) -> None:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
 import msgspec
+import structlog
 
 from api.errors import ApiError, require_found
 from api.schemas.errors import ErrorDetail
@@ -27,6 +28,8 @@ OVERLAP_S = 86_400.0
 """How long the secret before a rotation still signs."""
 PAUSE_AFTER_S = 86_400.0
 """How long a webhook may fail before it is paused."""
+
+log = structlog.get_logger()
 
 Health: TypeAlias = Literal["well", "failing", "gone"]
 
@@ -196,7 +199,9 @@ class WebhookRegistry:
             if known is None or _after(known, health, now) == known:
                 return
             with suppress(ApiError):  # another server has deleted it
-                await self._change(tenant, webhook_id, lambda webhook: _after(webhook, health, now))
+                changed = await self._change(tenant, webhook_id, lambda webhook: _after(webhook, health, now))
+                if changed.status != known.status:
+                    log.warning("webhook paused", tenant=tenant, webhook_id=webhook_id, because=changed.paused_because)
 
     def _find(self, tenant: str, webhook_id: str) -> WebhookRow | None:
         webhook, _ = self.by_tenant.get(tenant, {}).get(webhook_id, (None, None))

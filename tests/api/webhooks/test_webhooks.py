@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from api.cli.backend import backend
 from api.settings import Settings
@@ -269,14 +270,23 @@ async def test_a_failing_delivery_holds_back_its_session_and_no_other(
         assert [each.event for each in heard] == ["0:2 turn", "1:1 turn", "2:1 turn"]
 
 
+async def logged(lines: list[Any], event: str) -> None:
+    """Wait for a line of the log."""
+    async with asyncio.timeout(SETTLED_S):
+        while event not in {line["event"] for line in lines}:  # noqa: ASYNC110 - the log does not say when
+            await asyncio.sleep(0.01)
+
+
 @pytest.mark.gate
 async def test_given_up_after_its_attempts_it_can_be_replayed(app: OpenApp, receiver: Receiver, tmp_path: Path) -> None:
     async with app(tmp_path, webhook_attempts=3, **QUICK) as api:
         webhook = await hooked(api, receiver, "turn")
         receiver.will(400, times=3)
-        session = await api.create_session("diary")
-        await api.send_texts(session, "one")
-        (dead,) = await settled(api, webhook, "dead", 1)
+        with capture_logs() as lines:
+            session = await api.create_session("diary")
+            await api.send_texts(session, "one")
+            (dead,) = await settled(api, webhook, "dead", 1)
+            await logged(lines, "deliveries failed permanently")
         assert (dead["turn"], dead["attempts"], dead["lastStatus"], dead["lastError"]) == (0, 3, 400, "status")
         assert dead["nextAttemptAt"] is None
         await settled(api, webhook, "delivered", 1)  # those after it go on
@@ -325,8 +335,10 @@ async def test_a_receiver_that_is_gone_is_paused_and_nothing_is_lost(
     async with app(tmp_path, **QUICK) as api:
         webhook = await hooked(api, receiver, "turn")
         receiver.will(410)
-        session = await api.create_session("diary")
-        assert (await became(api, webhook, status="paused"))["pausedBecause"] == "gone"
+        with capture_logs() as lines:
+            session = await api.create_session("diary")
+            assert (await became(api, webhook, status="paused"))["pausedBecause"] == "gone"
+            await logged(lines, "webhook paused")
         await api.send_texts(session, "one")
         assert [each["status"] for each in await listed(api, webhook)] == ["pending", "pending"]
         changed = await api.patch(at(webhook), json={"status": "active"})
