@@ -101,7 +101,7 @@ INSERT INTO events BY NAME
     FROM new_events;
 
 -- How conversations ended. A masked file contains only reasons that are in a script, since an application may use any text
--- as a reason. Older versions did not record `by`: then it follows from the other events of the turn and the reasons of the
+-- as a reason. Older versions did not record `by` and `outcome`: then they follow from the other events of the turn and the reasons of the
 -- runtime, which retention may have removed.
 SET VARIABLE end_reasons = (SELECT coalesce(list(DISTINCT reason), []) FROM internal.end_reasons);
 INSERT INTO internal.ends BY NAME
@@ -112,7 +112,7 @@ INSERT INTO internal.ends BY NAME
         CASE WHEN json_exists(e.data, '$.by') THEN nullif(e.data ->> '$.action_id', '') WHEN a.session_id IS NULL
             THEN coalesce(x.action_id, nullif(regexp_extract(e.reason, '^no (?:valid )?answer to (.+)$', 1), '')) END AS action_id,
         CASE WHEN NOT getvariable('is_masked') OR list_contains(getvariable('end_reasons'), e.reason) THEN nullif(e.reason, '') END AS reason,
-        nullif(e.data ->> '$.outcome', '') AS outcome
+        coalesce(nullif(e.data ->> '$.outcome', ''), CASE WHEN ended_by = 'script' THEN 'completed' END) AS outcome
     FROM (SELECT *, data ->> '$.reason' AS reason FROM new_events WHERE kind = 'ended') AS e
     LEFT JOIN (SELECT DISTINCT session_id, turn FROM new_events WHERE kind = 'intervention' AND data ->> '$.what' = 'end') AS a
         ON a.session_id = e.session_id AND a.turn = e.turn

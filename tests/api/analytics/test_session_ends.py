@@ -138,6 +138,9 @@ async def test_older_records_tell_what_ended_a_session(ended: dict[str, tuple[st
     assert before.pop(by_user) == ("user", None, "the user ended it")  # at which action it does not say
     now.pop(by_user)
     assert before == now
+    with duckdb.connect(str(tmp_path / "before.duckdb"), read_only=True) as connection:
+        found = connection.execute("SELECT ended_by FROM sessions WHERE outcome = 'completed'").fetchall()
+        assert found == [("script",)]
 
 
 @pytest.mark.gate
