@@ -111,7 +111,7 @@ class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         if parts.username is not None or parts.password is not None:
             raise ValueError("the url of a model must not contain a password; set its key instead")
         if parts.path.rstrip("/").endswith("/chat/completions"):
-            raise ValueError("the url of a model ends before /chat/completions")
+            raise ValueError("the url of a model must not end with /chat/completions; leave that out")
         if not _PLAIN.fullmatch(self.key.reveal()):
             raise ValueError("the key of a model must contain only printable ASCII characters without blanks")
         if self.key and self.key_env:

@@ -134,7 +134,7 @@ def test_fields_that_cuebook_sets_are_not_further_ones(write: WriteFile, where: 
         (f'[models.fast]\nkey = "{KEY} {KEY}"\n', ["printable ASCII characters"]),
         (f'model_url = "http://models.example/v1"\nmodel_key = "{KEY}"\n', ["over http", "https"]),
         (f'model_url = "https://ana:{KEY}@models.example/v1"\n', ["password"]),
-        ('model_url = "https://models.example/v1/chat/completions"\n', ["ends before /chat/completions"]),
+        ('model_url = "https://models.example/v1/chat/completions"\n', ["must not end with /chat/completions"]),
         ('model_attempts = 11\nmodel_url = "http://localhost/v1"\n', ["model_attempts"]),
         ('model_format = "xml"\n', ["model_format"]),
         ("model_key = 5\n", ["model_key", "a text"]),
