@@ -81,10 +81,8 @@ def read_outputs(
         whole = len(outputs) == 1 or _stands_alone(output, outputs, rest, locale)
         text = rest if output.kind in CERTAIN_TYPES else reply
         value = _read(output, part if part is not None else text if whole else None, reply, today, locale)
-        is_in_time = (
-            output.kind == "number" and part is None and _has_time_by_digits(outputs, parts, rest, today, locale)
-        )
-        if is_given(value) and not is_in_time:
+        may_be_time = output.kind == "number" and part is None
+        if is_given(value) and not (may_be_time and _has_time_by_digits(outputs, parts, rest, today, locale)):
             values[output.get] = value
         else:
             reasons[output.get] = _reason(output, part, whole)

@@ -471,6 +471,7 @@ class _Checker:
             self.faults([fault])
             return
         self.faults(source_checks.function_faults(source))
+        self.faults(source_checks.duration_faults(source))
         self.reads(source)
         self.faults(source_checks.member_faults(source, self.is_given))
         self.faults(source_checks.place_faults(source, self.script.phases))

@@ -46,7 +46,11 @@ def function_faults(source: Template | Expression) -> Iterator[Fault]:
     for name, line in facts.methods:
         at = source.at.below(line - 1)
         yield Fault("MEMBER_UNKNOWN", f"no value has the member `{name}`", at, method_fix(name))
-    for line in facts.durations:
+
+
+def duration_faults(source: Template | Expression) -> Iterator[Fault]:
+    """Report durations that a source stores or shows, which fails the turn."""
+    for line in source.compiled.facts.durations:
         message = "a duration can only be added to a date or subtracted from one"
         yield Fault("TYPE_CLASH", message, source.at.below(line - 1), "Write e.g. `now + hours(3)`.", "error")
 

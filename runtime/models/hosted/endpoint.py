@@ -296,21 +296,22 @@ class _PartialReply:
 
     def add(self, piece: _Message) -> None:
         """Add a piece. Raises AttemptFailure if the reply is too long."""
-        if piece.words:
-            self._words.append(piece.words)
-        if piece.called:
-            self._call.append(piece.called)
+        words, called = piece.words, piece.called
+        if words:
+            self._words.append(words)
+        if called:
+            self._call.append(called)
         for place, each in enumerate(piece.tool_calls or ()):
             if each.function is not None and (place if each.index is None else each.index) == 0:
                 self._first_name = self._first_name or each.function.name or ""
                 self._first_arguments.append(each.function.written)
-        self._chars += len(piece.words) + len(piece.called)
+        self._chars += len(words) + len(called)
         if self._chars > self._chars_max:
             raise AttemptFailure("long")
 
-    def call(self) -> EndpointCall | None:
-        """Return the first call of a tool, if the reply is one."""
-        return EndpointCall(self._first_name, "".join(self._first_arguments)) if self.text()[1] else None
+    def first_call(self) -> EndpointCall:
+        """Return the first call of a tool, in a reply that is one."""
+        return EndpointCall(self._first_name, "".join(self._first_arguments))
 
     def report(self, *, at_last: bool = False) -> None:
         """Call the listener, if there is enough new text."""
@@ -399,7 +400,7 @@ def _reply_of(growing: _PartialReply, finish: str, model: str, usage: _Tokens | 
     return EndpointReply(
         text=text,
         is_called=is_called,
-        call=growing.call(),
+        call=growing.first_call() if is_called else None,
         finish=finish,
         model=model,
         # an endpoint that counts nothing may say 0

@@ -121,7 +121,11 @@ _CODES: Mapping[str, str] = {
 # What endpoints write into errors without a code of their own, by kind; the wording differs between them.
 _SIGNS: Mapping[str, tuple[str, ...]] = {
     "context": (
-        *("context length", "context size", "context window", "prompt is too long", "input token count"),
+        "context length",
+        "context size",
+        "context window",
+        "prompt is too long",
+        "input token count",
         "range of input length",
     ),
     "limit": ("max_tokens is too large", "max_completion_tokens is too large", "invalid max_tokens", "of max_tokens"),
@@ -134,12 +138,22 @@ _PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "stream": ("to stream this model", "'stream'", "streaming is not supported", "not support streaming"),
     "max_tokens": ("max_completion_tokens",),  # named as what to use instead
     "system": (
-        *("system role", "roles must alternate", "does not support 'system'", "[0].role"),
-        *("developer instruction", "system instruction"),
+        "system role",
+        "roles must alternate",
+        "does not support 'system'",
+        "[0].role",
+        "developer instruction",
+        "system instruction",
     ),
     "response_format": (
-        *("response_format", "response format", "response_schema", "structured output", "grammar"),
-        *("json_schema", "json schema", "json_object"),
+        "response_format",
+        "response format",
+        "response_schema",
+        "structured output",
+        "grammar",
+        "json_schema",
+        "json schema",
+        "json_object",
     ),
     "temperature": ("temperature",),
 }
