@@ -130,5 +130,5 @@ class Forks(Struct, frozen=True):
         row, state = await load_turn(self.runner.store, cached, origin.turn)
         program = await self.chat.program_at(cached, origin.turn)
         fork = CachedSession(session, program, state, messages_of(row.messages))
-        fork.updated_at = row.finished_at
+        fork.updated_at = max(row.finished_at, session.created_at)
         return fork

@@ -75,7 +75,7 @@ _STARTS = f"SELECT {START_COLUMNS}, nullif(trim(s.metadata ->> '$.title'), '') A
 _MOVES = f"SELECT session_id::VARCHAR AS session_id, {MOVE_COLUMNS} FROM session_migrations"  # noqa: S608
 _FAILURES = "SELECT session_id::VARCHAR AS session_id, turn_attempted - 1 AS turn FROM turn_failures"
 _TURNS = f"""SELECT session_id::VARCHAR AS session_id, turn, {", ".join(PositionRow.__struct_fields__)}, message_count,
-    event_count, epoch_us(finished_at) AS finished_at, state -> '$.gaps' AS gaps FROM turns"""  # noqa: S608
+    event_count, state -> '$.gaps' AS gaps FROM turns"""  # noqa: S608
 _TEXTS = """SELECT session_id::VARCHAR AS session_id, arg_max(messages, turn) AS last,
     arg_min(messages, turn) FILTER (contains(messages, '"role":"user","content":')) AS asked,
     arg_min(messages, turn) FILTER (contains(messages, '"role":"assistant","content":')) AS opened
@@ -162,14 +162,13 @@ def _names(cursor: Cursor, tenant: str, scripts: set[str]) -> dict[tuple[str, in
 def _list_entry(columns: dict[str, Any], name: str | None, updated_at: datetime, texts: ListTexts) -> ListedSession:
     """Return a session of the list from the columns of its start, its last migration and its latest turn."""
     columns = convert(columns)
-    finished_at = from_micros(columns.pop("finished_at"))
     del columns["gaps"]
     columns["title"] = columns["title"] or name or columns["script_id"]
     texts = texts if columns["redacted_at"] is None else ListTexts()
     return ListedSession(
         **columns,
         updated_at=updated_at,
-        completed_at=finished_at if columns["status"] == "completed" else None,
+        completed_at=updated_at if columns["status"] == "completed" else None,
         preview=texts.preview(),
         last_message=texts.last_message(),
     )

@@ -71,7 +71,9 @@ def convert(columns: dict[str, Any]) -> dict[str, Any]:
 def _head(tenant: str, columns: dict[str, Any]) -> SessionHead:
     """Return the columns as a row, with DuckDB's values converted."""
     columns = convert(columns)
-    columns["updated_at"] = from_micros(columns["updated_at"])
+    columns["updated_at"] = max(
+        from_micros(columns["updated_at"]), columns["created_at"]
+    )  # a fork is newer than its turns
     columns["state"] = msgspec.Raw(columns["state"].encode())
     completed_at = columns["updated_at"] if columns["status"] == "completed" else None
     return SessionHead(tenant=tenant, completed_at=completed_at, **columns)

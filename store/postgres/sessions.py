@@ -28,7 +28,6 @@ class _DescribedSession(SessionSummary, frozen=True, kw_only=True):
     """A session of the page, with the messages of three of its turns."""
 
     title: str
-    finished_at: datetime
     last: str | None
     asked: str | None
     opened: str | None
@@ -48,11 +47,11 @@ _SESSION = """s.tenant, s.session_id, s.user_id, s.key, coalesce(m.script_uuid, 
     coalesce(m.script_id, s.script_id) AS script_id, coalesce(m.script_version, s.script_version) AS script_version,
     coalesce(m.digest, s.digest) AS digest, s.locale, s.seed, s.metadata, s.created_at, s.idempotency_key,
     s.redacted_at, t.turn, t.message_count, t.event_count,
-    CASE WHEN t.status = 'completed' THEN t.finished_at END AS completed_at"""
+    CASE WHEN t.status = 'completed' THEN greatest(t.finished_at, s.created_at) END AS completed_at"""
 """Columns of a session `s` with the turn `t` and the last migration `m`."""
 _HEAD = f"""
 SELECT {_SESSION}, {", ".join(f"t.{name}" for name in PositionRow.__struct_fields__)}, t.state,
-    t.finished_at AS updated_at
+    greatest(t.finished_at, s.created_at) AS updated_at
 FROM session_starts AS s
 JOIN session_heads AS h ON h.tenant = s.tenant AND h.session_id = s.session_id
 JOIN turns AS t ON t.tenant = h.tenant AND t.session_id = h.session_id AND t.turn = h.turn
@@ -99,7 +98,7 @@ SELECT {_SESSION}, {_POSITION},
         SELECT 1 FROM turn_failures AS f WHERE f.tenant = s.tenant AND f.session_id = s.session_id
             AND f.turn_attempted - 1 = t.turn
     ) THEN 'error' ELSE t.execution_status END AS execution_status,
-    t.finished_at, listed.updated_at, {TITLE},
+    listed.updated_at, {TITLE},
     {_SAID} ORDER BY x.turn DESC LIMIT 1) AS last, {_first("user")} AS asked, {_first("assistant")} AS opened
 FROM (SELECT unnest($sessions::UUID[]) AS session_id, unnest($turns::INTEGER[]) AS turn,
     unnest($times::TIMESTAMPTZ[]) AS updated_at, generate_series(1, $count) AS place) AS listed

@@ -242,8 +242,9 @@ CREATE OR REPLACE TEMP TABLE lasts AS
 INSERT INTO sessions BY NAME
     SELECT s.session_id, s.user_id, 0 AS number, s.key, coalesce(m.script_uuid, s.script_uuid) AS script_uuid, t.script_id,
         t.script_version, t.digest, s.script_version AS first_version, s.locale, s.metadata, s.forked_from, s.created_at,
-        t.finished_at AS updated_at, CASE WHEN t.status = 'completed' THEN t.finished_at END AS completed_at,
-        epoch_us(t.finished_at - s.created_at) / 1e6 AS seconds, t.status,
+        greatest(t.finished_at, s.created_at) AS updated_at,
+        CASE WHEN t.status = 'completed' THEN greatest(t.finished_at, s.created_at) END AS completed_at,
+        epoch_us(greatest(t.finished_at, s.created_at) - s.created_at) / 1e6 AS seconds, t.status,
         CASE WHEN f.session_id IS NULL THEN t.execution_status ELSE 'error' END AS execution_status, 
         e.last.reason AS end_reason, e.last.outcome AS outcome, e.last.ended_by AS ended_by, e.last.action_id AS end_action_id,
         t.phase_id, t.topic_id, t.action_id, t.action_type, t.wait_kind, t.turn, l.message_count,

@@ -146,6 +146,19 @@ async def test_a_request_to_fork_makes_one_session(app: OpenApp, tmp_path: Path)
         assert len((await api.read("/api/sessions"))["data"]) == 2
 
 
+async def test_times_of_a_fork_are_not_before_its_creation(api: ApiClient) -> None:
+    await api.publish_script("script: short\nphases: [{phase: p, topics: [{topic: t, actions: [{say: Hi, id: a}]}]}]")
+    session = await api.create_session("short")
+    made = await fork(api, session)
+    read = await api.read(f"/api/sessions/{made['sessionId']}")
+    listed = next(each for each in (await api.read("/api/sessions"))["data"] if each["sessionId"] == made["sessionId"])
+    query = """SELECT (updated_at = created_at) AS updated, (completed_at = created_at) AS completed, seconds
+        FROM sessions WHERE forked_from IS NOT NULL"""
+    counted = (await api.post("/api/analytics/query", json={"sql": query})).json()
+    assert made["createdAt"] == made["updatedAt"] == read["updatedAt"] == read["completedAt"] == listed["updatedAt"]
+    assert counted["rows"] == [{"updated": True, "completed": True, "seconds": 0}]
+
+
 async def test_a_repeated_request_to_fork_has_the_answer_of_the_first(api: ApiClient) -> None:
     headers = {"Idempotency-Key": "k"}
     await api.publish_script(CHANCE)
@@ -154,7 +167,7 @@ async def test_a_repeated_request_to_fork_has_the_answer_of_the_first(api: ApiCl
     first = await fork(api, session, headers=headers)
     await api.send_texts(first, "b", "c")
     again = await fork(api, session, headers=headers)
-    assert {**again, "updatedAt": ""} == {**first, "updatedAt": ""}
+    assert again == first
     assert (first["turn"], (await seen(api, first))["turn"]) == (1, 3)
 
 
