@@ -89,6 +89,18 @@ async def test_a_summary_survives_a_restart_and_goes_on(app: OpenApp, tmp_path: 
         assert len(await api.transcript(session)) == 11  # nothing of it is gone
 
 
+async def test_a_session_read_again_keeps_the_messages_of_its_strategy(app: OpenApp, tmp_path: Path) -> None:
+    model = Teller()
+    async with app(tmp_path, model, session_cache_max=1) as api:
+        await api.publish_script(script("{strategy: buffer}"))
+        session = await api.create_session("talk")
+        await api.send_texts(session, *map(str, range(30)))
+        await api.create_session("talk", user="ben")  # displaces it
+        await api.send_texts(session, "once more", "and again")
+    *_, asked = [each for each in model.asked if each.purpose == "chat"]
+    assert [each.number for each in asked.history] == list(range(1, 65))
+
+
 async def test_a_session_may_have_a_strategy_of_its_own(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path) as api:
         await api.publish_script(script(SUMMARY))
