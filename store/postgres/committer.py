@@ -29,7 +29,7 @@ from store.postgres import claims, erasures
 from store.postgres.connection import OF_SESSION_IDS, PostgresConnection, names_of
 from store.postgres.derived_rows import HeadRow, LatestTurn, texts_of
 from store.postgres.engine import BAD_ROW, CLASHES_MAX, PAUSE_S, PREVENTED, RETRY_S, PostgresEngine
-from store.sql.calls import settle, settle_unused
+from store.sql.calls import last_rows, settle, settle_unused
 from store.sql.deletion import delete_rows_of
 
 _RACES = (*PREVENTED, psycopg.errors.UniqueViolation)
@@ -246,7 +246,7 @@ class _Attempt:
         statement = f"DELETE FROM settled_calls WHERE {_OF_CALLS} AND request_digest <> '' RETURNING call_id"  # noqa: S608
         rows = self._connection.rows(statement, _calls_named(late))
         replaced = {call_id for (call_id,) in rows}
-        for call in late:
+        for call in last_rows(late):
             if call.call_id in replaced:
                 settle_unused(self._connection, call)
                 self._connection.note_change(call.tenant, [call.session_id])
