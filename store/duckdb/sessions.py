@@ -71,9 +71,8 @@ def convert(columns: dict[str, Any]) -> dict[str, Any]:
 def _head(tenant: str, columns: dict[str, Any]) -> SessionHead:
     """Return the columns as a row, with DuckDB's values converted."""
     columns = convert(columns)
-    columns["updated_at"] = max(
-        from_micros(columns["updated_at"]), columns["created_at"]
-    )  # a fork is newer than its turns
+    # a fork is newer than its turns
+    columns["updated_at"] = max(from_micros(columns["updated_at"]), columns["created_at"])
     columns["state"] = msgspec.Raw(columns["state"].encode())
     completed_at = columns["updated_at"] if columns["status"] == "completed" else None
     return SessionHead(tenant=tenant, completed_at=completed_at, **columns)

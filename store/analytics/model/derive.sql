@@ -235,16 +235,14 @@ INSERT INTO milestones BY NAME
 -- 5. Sessions.
 DELETE FROM sessions USING touched AS t WHERE sessions.session_id = t.session_id;
 CREATE OR REPLACE TEMP TABLE lasts AS
-    SELECT session_id, max(turn) AS turn, arg_max(finished_at, turn) AS updated_at, arg_max(status, turn) AS status,
-        arg_max(execution_status, turn) AS execution_status, arg_max(phase_id, turn) FILTER (turn >= 0) AS phase_id,
-        sum(messages)::INTEGER AS message_count, sum(events)::INTEGER AS event_count, sum(writes)::INTEGER AS writes
+    SELECT session_id, max(turn) AS turn, sum(messages)::INTEGER AS message_count, sum(events)::INTEGER AS event_count
     FROM turns SEMI JOIN touched USING (session_id) GROUP BY session_id;
 INSERT INTO sessions BY NAME
     SELECT s.session_id, s.user_id, 0 AS number, s.key, coalesce(m.script_uuid, s.script_uuid) AS script_uuid, t.script_id,
         t.script_version, t.digest, s.script_version AS first_version, s.locale, s.metadata, s.forked_from, s.created_at,
         greatest(t.finished_at, s.created_at) AS updated_at,
-        CASE WHEN t.status = 'completed' THEN greatest(t.finished_at, s.created_at) END AS completed_at,
-        epoch_us(greatest(t.finished_at, s.created_at) - s.created_at) / 1e6 AS seconds, t.status,
+        CASE WHEN t.status = 'completed' THEN updated_at END AS completed_at,
+        epoch_us(updated_at - s.created_at) / 1e6 AS seconds, t.status,
         CASE WHEN f.session_id IS NULL THEN t.execution_status ELSE 'error' END AS execution_status, 
         e.last.reason AS end_reason, e.last.outcome AS outcome, e.last.ended_by AS ended_by, e.last.action_id AS end_action_id,
         t.phase_id, t.topic_id, t.action_id, t.action_type, t.wait_kind, t.turn, l.message_count,
