@@ -30,6 +30,7 @@ from store.interface.debug_logging import set_level
 from store.open_store import open_store
 from tests.support import openai_server
 from tests.support.api_client import OPERATOR_KEY, ApiClient
+from tests.support.command_forker import Forker
 from tests.support.data_folders import (
     databases_dropped,
     is_postgres_chosen,
@@ -41,7 +42,6 @@ from tests.support.fixture_types import NewStreamClient, OpenApp, Serve
 from tests.support.openai_server import Endpoint
 from tests.support.paths import CONVERSATIONS
 from tests.support.postgres_server import PostgresServer, programs, running_server
-from tests.support.server_forker import Forker
 from tests.support.server_process import START_S, ServerProcess, StartProcess, clean_environment, start_cuebook
 from tests.support.stream_client import StreamClient
 from tests.support.webhook_receiver import Receiver
@@ -226,15 +226,15 @@ async def api(tmp_path: Path) -> AsyncIterator[ApiClient]:
 
 
 @pytest.fixture(scope="session")
-def server_forker() -> Iterator[Forker]:
-    """Start the process of which server processes are forks."""
+def command_forker() -> Iterator[Forker]:
+    """Start the process of which processes of `cuebook` are forks."""
     forker = Forker()
     yield forker
     forker.close()
 
 
 @pytest.fixture
-def serve(tmp_path: Path, server_forker: Forker) -> Iterator[Serve]:
+def serve(tmp_path: Path, command_forker: Forker) -> Iterator[Serve]:
     """Start servers, ``server = serve(); await server.ready()``, and end those that still run after the test.
 
     They are forks; ``serve(start=start_cuebook)`` starts the command as a shell does, and so do faults of files and
@@ -246,7 +246,7 @@ def serve(tmp_path: Path, server_forker: Forker) -> Iterator[Serve]:
         *flags: str, folder: Path = tmp_path, start: StartProcess | None = None, **environment: Any
     ) -> ServerProcess:
         if start is None:
-            start = start_cuebook if "LD_PRELOAD" in environment else server_forker.start
+            start = start_cuebook if "LD_PRELOAD" in environment else command_forker.start
         servers.append(ServerProcess(folder, *flags, start=start, **environment))
         return servers[-1]
 

@@ -10,7 +10,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright, expect
 
 from api.settings import KEY_FILE, PAGES
-from tests.support.server_forker import Forker
+from tests.support.command_forker import Forker
 from tests.support.server_process import ServerProcess, start_cuebook
 
 CHROMIUM = "/usr/bin/chromium"
@@ -58,24 +58,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def server(tmp_path: Path, server_forker: Forker) -> AsyncIterator[ServerProcess]:
+async def server(tmp_path: Path, command_forker: Forker) -> AsyncIterator[ServerProcess]:
     """Start a server with the scripts of the tests."""
     assert (PAGES / "index.html").is_file(), "the pages are not built: `make console`"
-    process = ServerProcess(tmp_path, start=server_forker.start)
+    process = ServerProcess(tmp_path, start=command_forker.start)
     await process.ready()
     yield process
     await process.stop()
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def restart(server: ServerProcess, server_forker: Forker) -> AsyncIterator[Restart]:
+async def restart(server: ServerProcess, command_forker: Forker) -> AsyncIterator[Restart]:
     """Start servers in the place of the first one; they are stopped after the test."""
     started: list[ServerProcess] = []
 
     async def start_again(**environment: str) -> ServerProcess:
         await server.stop()
         # a fork cannot load a library that is named when a process starts
-        start = start_cuebook if "LD_PRELOAD" in environment else server_forker.start
+        start = start_cuebook if "LD_PRELOAD" in environment else command_forker.start
         started.append(ServerProcess(server.folder, start=start, **environment))
         await started[-1].ready()
         return started[-1]

@@ -29,7 +29,8 @@ from api.testing.cases.case_reader import read_cases
 from runtime.models.recorded_models import ScriptedModel
 from scripts.parse.read_script import Source, read_script
 from scripts.yaml.json_schema import json_schema
-from tests.support.paths import ROOT
+from tests.support.command_forker import Forker
+from tests.support.paths import PROCESSES, ROOT
 from tests.support.ports import free_port
 
 pytestmark = pytest.mark.gate
@@ -101,26 +102,26 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def environment() -> dict[str, str]:
-    """Return an environment with `cuebook` on the path, as after `source .venv/bin/activate`."""
+def environment(command_forker: Forker) -> dict[str, str]:
+    """Return an environment with `cuebook` on the path, as after `source .venv/bin/activate`; forks run it."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith("CUEBOOK_")}
-    return variables | {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "200"}
+    path = os.pathsep.join(map(str, (PROCESSES, BIN, os.environ["PATH"])))
+    return variables | {"PATH": path, "COLUMNS": "200", "FORKER": command_forker.address}
 
 
 class Server:
     """The server of `make run`, on a port of its own."""
 
-    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+    def __init__(self, folder: Path, environment: dict[str, str], forker: Forker) -> None:
         self.port = free_port()
-        self._command = ["cuebook", "serve", "--port", str(self.port)]
         self._folder = folder
         self._environment = environment
+        self._forker = forker
         self.start()
 
     def start(self) -> None:
-        self._process = subprocess.Popen(
-            self._command, cwd=self._folder, env=self._environment, stderr=subprocess.DEVNULL
-        )
+        arguments = ["serve", "--port", str(self.port)]
+        self._process = self._forker.start(arguments, self._folder, Path(os.devnull), self._environment)
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             try:
@@ -137,8 +138,8 @@ class Server:
 
 
 @pytest.fixture
-def server(tmp_path: Path, environment: dict[str, str]) -> Iterator[Server]:
-    server = Server(tmp_path, environment)
+def server(tmp_path: Path, environment: dict[str, str], command_forker: Forker) -> Iterator[Server]:
+    server = Server(tmp_path, environment, command_forker)
     yield server
     server.stop(signal.SIGKILL)
 
