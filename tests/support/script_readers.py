@@ -1,12 +1,15 @@
-"""Types of the fixtures that read scripts."""
+"""The scripts of the library as read, and types of the fixtures that read scripts."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import TypeAlias
 
 from scripts.expressions.expressions import Evaluation
 from scripts.model.actions import Action
 from scripts.model.script import Script
+from scripts.parse.folder import read_folder
 from scripts.parse.read_script import Reading
+from tests.support.paths import LIBRARY
 
 ReadScript: TypeAlias = Callable[..., Reading]
 """Read the text of a script; include files are keyword arguments, ``side_yaml`` for ``side.yaml``."""
@@ -19,3 +22,9 @@ FirstAction: TypeAlias = Callable[..., Action]
 
 Evaluate: TypeAlias = Callable[..., Evaluation]
 """Evaluate an expression or a template; its names are keyword arguments."""
+
+
+@cache
+def library_readings() -> tuple[Reading, ...]:
+    """Return the scripts of the library, read once for all tests of a process."""
+    return tuple(read_folder(LIBRARY))

@@ -3,9 +3,8 @@
 import pytest
 
 from scripts.editing.name_occurrences import Occurrence, occurrences_in, topics_in
-from scripts.parse.folder import read_folder
 from tests.support.marked_text import cursor
-from tests.support.paths import LIBRARY
+from tests.support.script_readers import library_readings
 
 HEAD = """\
 cuebook: 1
@@ -144,7 +143,7 @@ def test_older_scripts_have_no_names() -> None:
 
 
 def test_every_declared_variable_of_the_library_is_found() -> None:
-    for reading in read_folder(LIBRARY):
+    for reading in library_readings():
         texts = (reading.source.text, *reading.source.side_files.values())
         topics = topics_in(reading.source.text)
         found = [(text, each) for text in texts for each in occurrences_in(text, topics)]

@@ -11,10 +11,9 @@ from scripts.editing.name_occurrences import Name, name_of, occurrences_in, topi
 from scripts.editing.rename import Edits, RenameRefused, apply_edits, rename
 from scripts.model.script import Script
 from scripts.model.variable_names import names_in
-from scripts.parse.folder import read_folder
 from scripts.parse.read_script import Source, read_script
 from scripts.versions.rename_map import Renames, paths_of
-from tests.support.paths import LIBRARY
+from tests.support.script_readers import library_readings
 
 TALK = dedent("""\
     cuebook: 1
@@ -186,11 +185,8 @@ def test_script_that_cannot_be_read_is_not_renamed() -> None:
         rename(Source(TALK + "  [", "talk.yaml"), {}, name_of("variable", "name"), "full_name")
 
 
-READINGS = list(read_folder(LIBRARY))
-
-
 @pytest.mark.slow
-@given(st.sampled_from(READINGS), st.data())
+@given(st.deferred(lambda: st.sampled_from(library_readings())), st.data())
 def test_renamed_library_scripts_have_no_new_problems(reading, data) -> None:
     source, before = reading.source, reading.script
     texts = (source.text, *source.side_files.values())

@@ -12,11 +12,9 @@ from scripts.graph.graph import Edge, Graph, PhaseNode, StartNode, TopicNode, bu
 from scripts.graph.layout import COLUMN_MAX, fit, lay_out, text_width, topic_lines
 from scripts.graph.mermaid import mermaid
 from scripts.graph.svg import svg
-from scripts.parse.folder import read_folder
-from tests.support.paths import LIBRARY
-from tests.support.script_readers import ReadValid
+from tests.support.script_readers import ReadValid, library_readings
 
-SCRIPTS = [r.script for r in read_folder(LIBRARY) if r.script is not None]
+SCRIPTS = [r.script for r in library_readings() if r.script is not None]
 SVG = "{http://www.w3.org/2000/svg}"
 
 JUMPS = """
