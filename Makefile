@@ -3,7 +3,7 @@
 # make test        sets up and runs the tests, but for the slow ones
 # make check       style, types, imports, dependencies
 # make test-all    make test, then the console in a browser, kills, fuzzing, documentation, generated clients, others' scripts, embedding models
-# make test-gate   make test, then the slow tests that continuous integration runs, fewer kills in each
+# make test GATE=1  the same run with the slow tests that continuous integration runs, fewer kills in each
 # make test-postgres  the tests of the API over PostgreSQL
 # make soak        the long runs: ten times the kills and examples; hours
 # make transcripts writes tests/e2e/transcripts again, so that a change of them shows in the diff
@@ -28,7 +28,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c .ci/constraints
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: run console test test-all test-gate test-postgres soak check size trace bench bench-memory bench-analytics fuzz mutants reference pictures docs transcripts clean
+.PHONY: run console test test-all test-postgres soak check size trace bench bench-memory bench-analytics fuzz mutants reference pictures docs transcripts clean
 
 .venv/bin/pip:
 	$(PYTHON) -m venv .venv
@@ -89,25 +89,24 @@ run: .venv/base $(PAGES) $(if $(DATABASE),.venv/postgres)
 
 # these write and remove many small files: in memory, where a file system there has 8 GB free
 ifeq ($(shell test "$$(df -Pk /dev/shm 2> /dev/null | awk 'END {print $$4}')" -gt 8000000 2> /dev/null && echo room),room)
-test test-gate test-postgres: export TMPDIR := /dev/shm
+test test-postgres: export TMPDIR := /dev/shm
 endif
 
-test: .venv/dev
-	TEST_EFFORT=0.1 $(PYTEST) -m 'not slow and not gate and not embeddings and not browser'
+QUICK := not slow and not embeddings and not browser
+
+test: $(if $(GATE),.venv/console console,.venv/dev)
+	TEST_EFFORT=0.1 $(PYTEST) -m '$(if $(GATE),$(QUICK) or gate,$(QUICK) and not gate)'
 
 test-all soak: export REQUIRE_POSTGRES = 1
 
 test-all: test .venv/embeddings .venv/clients .venv/docs .venv/console console
 	$(PYTEST) -m 'slow or gate or embeddings or browser'
 
-test-gate: test .venv/console console
-	TEST_EFFORT=0.1 $(PYTEST) -m gate
-
 soak: .venv/embeddings .venv/clients .venv/docs .venv/console console
 	TEST_EFFORT=10 $(PYTEST) -m 'slow or property' --timeout 36000
 
 test-postgres: .venv/dev
-	TEST_ENGINE=postgres TEST_EFFORT=0.1 $(PYTEST) -m 'not slow and not embeddings and not browser' tests/api tests/e2e
+	TEST_ENGINE=postgres TEST_EFFORT=0.1 $(PYTEST) -m '$(QUICK)' tests/api tests/e2e
 
 check: .venv/console
 	$(BIN)/ruff check
