@@ -234,12 +234,14 @@ async def _pieces(answer: object) -> AsyncIterator[object]:
 
 
 def _messages(value: object, role: str) -> list[ChatMessage]:
-    """Convert input in any accepted format to messages. Raises TypeError."""
+    """Convert input in any accepted format to messages. Raises TypeError, ValueRefused."""
     match value:
         case str():
             return [{"role": role, "content": value}]
         case Mapping() if "content" in value:
-            return [{"role": role, **value}]
+            message = {"role": role, **value}
+            _message_of(message, 1)  # a store would take it, and each later call would fail
+            return [message]
         case Sequence() if not isinstance(value, bytes):
             return [message for each in value for message in _messages(each, role)]
         case _:

@@ -115,9 +115,11 @@ def _message_of(data: object) -> tuple[ImportedMessage, list[str]]:
     """Convert a message in a common format; also return what was left out. Raises MessageUnusable."""
     if not isinstance(data, dict):
         raise MessageUnusable("a message must be an object with `role` and `content`")
-    role = ROLES.get(str(data.get("role")).lower())
+    if data.get("role") is None:
+        raise MessageUnusable("it has no role")
+    role = ROLES.get(str(data["role"]).lower())
     if role is None:
-        raise MessageUnusable(f"the role {str(data.get('role'))[:40]!r} is unknown")
+        raise MessageUnusable(f"the role {str(data['role'])[:40]!r} is unknown")
     content, parts = _content(data.get("content"))
     if len(content) > CONTENT_CHARS_MAX:
         raise MessageUnusable(f"a message has at most {CONTENT_CHARS_MAX:,} characters, this one has {len(content):,}")

@@ -121,7 +121,7 @@ def _key(value: object, file_name: str, report: ImportReport) -> str | None:
     """Return the key of the session, else from the file name `{channel}_{chat}.jsonl`."""
     if isinstance(value, str) and 0 < len(value) <= ID_CHARS_MAX:
         return value
-    if value not in {None, ""}:
+    if value is not None and value != "":
         report.remark(f"the key is not a text of 1 to {ID_CHARS_MAX} characters")
     stem = PurePosixPath(file_name).stem
     return stem.replace("_", ":", 1)[:ID_CHARS_MAX] or None

@@ -239,6 +239,20 @@ async def test_messages_come_from_a_store_as_they_were_stored() -> None:
     ]
 
 
+@pytest.mark.parametrize("message", [{"role": "bot", "content": "hi"}, {"role": "assistant", "content": 7}])
+async def test_what_is_no_message_is_neither_asked_nor_stored(message: Any) -> None:
+    store, model = InMemoryStore(), Model()
+    answer = with_history(model, store)
+    await answer("hello")
+    with pytest.raises(TypeError):
+        await answer(message)
+    with pytest.raises(TypeError):
+        await answer.after("again", message)
+    assert await answer("third") == "3 messages"
+    assert [len(asked) for asked in model.asked] == [1, 3]
+    assert len(store.load("default")) == 4
+
+
 async def test_history_lives_in_a_store_of_ones_own(tmp_path: Path) -> None:
     class Files:
         async def append(self, session_id: str, messages: Any) -> None:

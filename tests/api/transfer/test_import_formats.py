@@ -257,6 +257,17 @@ async def test_metadata_that_is_none(api: ApiClient) -> None:
         assert (await document_of(api, found))["session"]["metadata"] == {}
 
 
+async def test_a_key_that_is_no_text_is_reported(api: ApiClient) -> None:
+    for number, key in enumerate((7, ["telegram"], {"chat": 7}, "k" * 300, True)):
+        found = await import_document(api, as_lines([NEW[0] | {"key": key}, *OLD[1:]]), fileName=f"cli_{number}.jsonl")
+        assert (found["key"], len(found["remarks"])) == (f"cli:{number}", 1)
+
+
+async def test_a_message_without_a_role_is_skipped_with_the_reason(api: ApiClient) -> None:
+    found = await import_document(api, as_lines([*OLD, {"content": "x"}, {"role": None, "content": "x"}]))
+    assert [each["reason"] for each in found["skipped"]] == ["it has no role"] * 2
+
+
 damage = st.one_of(
     st.tuples(st.just("cut"), st.floats(0, 0.99)),
     st.tuples(st.just("bytes"), st.binary(min_size=1, max_size=8).filter(lambda each: b"\n" not in each)),
