@@ -271,10 +271,9 @@ class MemoryCache(Struct):
 
     async def _ingest(self, loaded: LoadedMemory, behind: BehindRow) -> None:
         plan = await self.plans(loaded.owner.tenant, behind.digest)
-        group = loaded.groups.get(behind.session_id)
         draft = MemoryTransaction(loaded, self.clock())
         begin(draft, loaded, behind, plan)
-        after = draft.group(behind.session_id).turn if group is None else group.turn
+        after = draft.group(behind.session_id).turn
         while True:
             turns = await self.store.admissible(loaded.owner.tenant, behind.session_id, after=after, limit=PAGE_TURNS)
             ingest_turns(draft, loaded, behind.session_id, turns, plan)

@@ -5,9 +5,11 @@ the next query of that user, or in the background.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from uuid import UUID, uuid5
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from api.memory.loaded_memory import LoadedMemory
 from api.memory.row_mapping import Origin
@@ -46,11 +48,13 @@ class _Event(Struct, frozen=True):
 
 
 def begin(draft: MemoryTransaction, loaded: LoadedMemory, behind: BehindRow, plan: MemoryPlan) -> None:
-    """Create the group of a session when its first turn is ingested."""
-    if behind.session_id in loaded.groups:
+    """Create the group of a session when its first turn is ingested; the collection that an imported memory has of it
+    becomes this group.
+    """
+    if loaded.session_of(behind.session_id) is not None:
         return
     draft.group(behind.session_id, behind.session_id, behind.created_at)
-    draft.mark_ingested(behind.session_id, _fork_turn(behind.metadata))
+    draft.mark_ingested(behind.session_id, _fork_turn(loaded, behind.metadata))
     draft.set_capacity(behind.session_id, plan.short_term or None)
     earlier = latest_session(loaded, behind.session_id) if plan.restore == "latest" else ""
     if earlier:
@@ -70,11 +74,15 @@ def newest_of(groups: Collection[GroupRow]) -> str:
     return max(groups, key=lambda group: (group.created_at, group.group_id)).group_id if groups else ""
 
 
-def _fork_turn(metadata: Mapping[str, object]) -> int:
-    """Return the last turn that a session shares with the one it was forked from, or -1 if it is no fork."""
-    forked = metadata.get("forkedFrom")
-    turn = forked.get("turn") if isinstance(forked, dict) else None
-    return turn if isinstance(turn, int) else -1
+def _fork_turn(loaded: LoadedMemory, metadata: Mapping[str, object]) -> int:
+    """Return the last turn that a session shares with the one it was forked from; -1 if it is no fork, or if this
+    memory has not the other session, as after an import.
+    """
+    match metadata.get("forkedFrom"):
+        case {"sessionId": str() as session_id, "turn": int() as turn} if session_id in loaded.groups:
+            return turn
+        case _:
+            return -1
 
 
 def ingest_turns(
@@ -93,7 +101,7 @@ def ingest_turns(
                         source=speaker_of(message.role, message.metadata),
                         trust=_TRUST[message.role],
                     )
-                    draft.add(unit, turn.turn, message.seq)
+                    draft.add(_in_place(draft, loaded, unit), turn.turn, message.seq)
         for event in msgspec.json.decode(turn.events, type=list[_Event]):
             _ingest_event(draft, loaded, session_id, turn, event, plan)
         draft.mark_ingested(session_id, turn.turn)
@@ -104,7 +112,8 @@ def _ingest_event(
 ) -> None:
     if event.kind == "remembered" and plan.remember != "nothing" and not plan.is_off:
         note = msgspec.json.decode(event.data, type=Remembered)
-        unit = draft.add(note_unit(session_id, note, turn.finished_at), turn.turn, is_said=False)
+        unit = _in_place(draft, loaded, note_unit(session_id, note, turn.finished_at))
+        unit = draft.add(unit, turn.turn, is_said=False)
         if note.about:
             _supersede(draft, loaded, unit, note.about)
     elif event.kind == "recalled":
@@ -120,12 +129,34 @@ def _ingest_event(
             _clear(draft, loaded, session_id)
 
 
+def _in_place(draft: MemoryTransaction, loaded: LoadedMemory, unit: MemoryUnit) -> MemoryUnit:
+    """Return a unit of a session, and remove the one that an imported memory has of it.
+
+    A unit with its id in another session is that of which an imported copy was made; this one gets an id of its own.
+    """
+    known = loaded.get(unit.unit_id)
+    if known is None:
+        return unit
+    if known.group_id != unit.group_id:
+        return replace(unit, unit_id=str(uuid5(UUID(unit.group_id), unit.unit_id)))
+    draft.retract([known.sequence])
+    return replace(unit, visit_count=known.visit_count, never_delete=known.never_delete or unit.never_delete)
+
+
 def _supersede(draft: MemoryTransaction, loaded: LoadedMemory, unit: MemoryUnit, about: str) -> None:
-    """Supersede earlier notes about the same subject."""
-    for earlier in (*loaded.units.values(), *draft.units.values()):
-        is_same = earlier.metadata.get(ABOUT) == about and earlier.sequence != unit.sequence
-        if is_same and draft.is_valid(earlier.sequence):  # of two notes in one batch the first is superseded only once
-            draft.supersede(earlier.sequence, unit.unit_id, unit.creation_time)
+    """Put a new note among those about the same subject, each of which is superseded by the next: the note of an
+    imported session may be older than others.
+    """
+    known = (*loaded.units.values(), *draft.units.values())
+    same = [each.sequence for each in known if each.metadata.get(ABOUT) == about and each.sequence != unit.sequence]
+    others = [draft.unit(sequence) for sequence in same if draft.is_there(sequence)]
+    later = {each.unit_id: each for each in others if each.creation_time > unit.creation_time}
+    for each in others:
+        if each.unit_id not in later and (each.superseded_by is None or each.superseded_by in later):
+            draft.supersede(each.sequence, unit.unit_id, unit.creation_time)
+    if later:
+        following = min(later.values(), key=lambda each: each.creation_time)
+        draft.supersede(unit.sequence, following.unit_id, following.creation_time)
 
 
 def _rewind(draft: MemoryTransaction, loaded: LoadedMemory, session_id: str, turn: int) -> None:

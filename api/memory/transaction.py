@@ -36,7 +36,7 @@ class MemoryTransaction:
         self.origins: dict[int, Origin] = {}
 
     def group(self, group_id: str, session_id: str | None = None, created_at: datetime | None = None) -> GroupRow:
-        """Return a group, creating it if it is missing."""
+        """Return a group, creating it if it is missing; with `session_id` a collection becomes that session."""
         known = self._groups.get(group_id) or self._loaded.groups.get(group_id)
         if known is None or group_id in self._groups_removed:
             known = GroupRow(
@@ -46,6 +46,8 @@ class MemoryTransaction:
                 session_id=session_id,
                 created_at=created_at or self._now,
             )
+        elif session_id is not None:
+            known = replace(known, session_id=session_id)
         self._groups[group_id] = known
         return known
 
@@ -112,7 +114,7 @@ class MemoryTransaction:
         """
         removed = set(sequences)
         above = [above for each in removed for above in self._loaded.above(each)]
-        known = [self.unit(sequence) for sequence in removed if self._is_there(sequence)]
+        known = [self.unit(sequence) for sequence in removed if self.is_there(sequence)]
         self.remove(removed)
         self.restore_validity(known)
         self._free({unit.unit_id for unit in known if unit.rank})
@@ -131,7 +133,7 @@ class MemoryTransaction:
             return
         gone = {unit.unit_id: unit for unit in removed}
         for sequence in {*self._loaded.superseded, *self._relations, *self.units}:
-            if self._is_there(sequence) and (by := gone.get(self.unit(sequence).superseded_by or "")) is not None:
+            if self.is_there(sequence) and (by := gone.get(self.unit(sequence).superseded_by or "")) is not None:
                 seen = {by.unit_id}
                 while (later := gone.get(by.superseded_by or "")) is not None and later.unit_id not in seen:
                     seen.add(later.unit_id)
@@ -146,7 +148,7 @@ class MemoryTransaction:
         pending, seen = list(sequences), set[int]()
         while pending:
             sequence = pending.pop()
-            if sequence in seen or not self._is_there(sequence):
+            if sequence in seen or not self.is_there(sequence):
                 continue
             seen.add(sequence)
             node = self.unit(sequence)
@@ -171,15 +173,12 @@ class MemoryTransaction:
         if not summaries:
             return
         for child in self._loaded.units.values():
-            if child.parent_id in summaries and self._is_there(child.sequence):
+            if child.parent_id in summaries and self.is_there(child.sequence):
                 self.relate(replace(self.unit(child.sequence), parent_id=None))
 
-    def _is_there(self, sequence: int) -> bool:
+    def is_there(self, sequence: int) -> bool:
+        """Return whether a unit exists after this transaction."""
         return sequence not in self._removed and (sequence in self.units or sequence in self._loaded.units)
-
-    def is_valid(self, sequence: int) -> bool:
-        """Return whether a unit exists after this transaction and is not superseded."""
-        return self._is_there(sequence) and self.unit(sequence).superseded_by is None
 
     def unit(self, sequence: int) -> MemoryUnit:
         """Return a unit as it is after this transaction."""

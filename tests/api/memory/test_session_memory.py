@@ -162,3 +162,90 @@ async def test_rewind_removes_notes_and_restores_those_they_replaced(app: OpenAp
         answer = await api.post(f"/api/sessions/{session['sessionId']}/rewind", json={"turn": 1})
         assert answer.status_code == 200, answer.text
         assert await found(api, "goal") == ["The goal is running"]
+
+
+async def imported(api: ApiClient, document: Any, **query: Any) -> Any:
+    answer = await api.post("/api/sessions/import", json=document, params=query)
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+async def goals(api: ApiClient) -> list[str]:
+    return [unit["content"].removeprefix("The goal is ") for unit in await units(api) if not unit["supersededBy"]]
+
+
+async def test_a_note_of_an_older_session_replaces_no_later_one(app: OpenApp, tmp_path: Path) -> None:
+    async with app(tmp_path, embedder="none") as api:
+        await api.publish_script(GOALS)
+        documents = []
+        for goal in ("rowing", "running", "swimming"):
+            session = await api.create_session("goals")
+            await api.send_texts(session, goal)
+            documents.append(await api.read(f"/api/sessions/{session['sessionId']}/export"))
+        for document in documents[:2]:
+            assert (await api.delete(f"/api/sessions/{document['session']['session_id']}")).status_code == 204
+        for document in reversed(documents[:2]):
+            await imported(api, document)
+            assert await goals(api) == ["swimming"]
+        assert await found(api, "goal") == ["The goal is swimming"]
+        for document, left in ((documents[2], ["running"]), (documents[1], ["rowing"])):
+            assert (await api.delete(f"/api/sessions/{document['session']['session_id']}")).status_code == 204
+            assert await goals(api) == left
+
+
+async def test_the_copy_of_a_session_has_notes_of_its_own(app: OpenApp, tmp_path: Path) -> None:
+    async with app(tmp_path, embedder="none") as api:
+        await api.publish_script(GOALS)
+        session = await api.create_session("goals")
+        await api.send_texts(session, "running")
+        document = await api.read(f"/api/sessions/{session['sessionId']}/export")
+        copy = await imported(api, document, copy=True)
+        first, second = await units(api)
+        assert (first["supersededBy"], second["supersededBy"]) == (second["unitId"], None)
+        assert first["unitId"] != second["unitId"]
+        assert (await api.delete(f"/api/sessions/{copy['sessionId']}")).status_code == 204
+        assert [(unit["unitId"], unit["supersededBy"]) for unit in await units(api)] == [(first["unitId"], None)]
+
+
+async def test_memory_without_the_original_of_a_fork_has_all_of_it(app: OpenApp, tmp_path: Path) -> None:
+    async with app(tmp_path, embedder="none") as api:
+        session = await api.create_session("chat", user="ben")
+        await api.send_texts(session, "I like tea")
+        fork = (await api.post(f"/api/sessions/{session['sessionId']}/fork", json={})).json()
+        document = await api.read(f"/api/sessions/{fork['sessionId']}/export")
+        await imported(api, document, copy=True, userId="ana")
+        named_so = await api.create_session("chat", metadata={"forkedFrom": {"sessionId": "a tree", "turn": 9}})
+        await api.send_texts(named_so, "I like cake")
+        contents = [unit["content"] for unit in await units(api)]
+        assert (contents.count("I like tea"), contents.count("I like cake")) == (1, 1)
+
+
+async def test_a_session_takes_its_place_in_an_imported_memory(app: OpenApp, tmp_path: Path) -> None:
+    async with app(tmp_path / "one", embedder="none") as api:
+        await api.publish_script(GOALS.replace("{remember: notes}", "{remember: messages}"))
+        session = await api.create_session("goals")
+        await api.send_texts(session, "running", "swimming")
+        await found(api, "running")
+        before = await units(api)
+        memory = (await api.get("/api/memory/export", params={"userId": "ana"})).content
+        document = await api.read(f"/api/sessions/{session['sessionId']}/export")
+    async with app(tmp_path / "two", embedder="none") as api:
+        kind = {"Content-Type": "application/json"}
+        answer = await api.post("/api/memory/import", content=memory, params={"userId": "ana"}, headers=kind)
+        assert answer.status_code == 200, answer.text
+        note = {"content": "Ana can swim now", "neverDelete": True}
+        answer = await api.post(
+            "/api/memory/units", json={"userId": "ana", "group": session["sessionId"], "units": [note]}
+        )
+        assert answer.status_code == 201, answer.text
+        await imported(api, document)
+        after = await units(api)
+        named = {unit["unitId"]: unit for unit in after}
+        assert len(after) == len(named) == len(before) + 1
+        for unit in before:
+            same = [named[unit["unitId"]][name] for name in ("content", "supersededBy", "visitCount")]
+            assert same == [unit[name] for name in ("content", "supersededBy", "visitCount")]
+        group = (await api.read("/api/memory/groups", userId="ana"))["data"]
+        assert [each["sessionId"] for each in group] == [session["sessionId"]]
+        await api.post(f"/api/sessions/{session['sessionId']}/rewind", json={"turn": 0})
+        assert [unit["content"] for unit in await units(api)] == ["Ana can swim now", "What is your goal?"]
