@@ -81,7 +81,8 @@ def _memory_faults(action: actions.Remember | actions.Recall, plan: MemoryPlan) 
     if plan.is_off:
         yield memory_off(action.at)
     elif isinstance(action, actions.Remember) and plan.remember == "nothing":
-        yield Fault("MEMORY_OFF", "the script's `memory` has `remember: nothing`", action.at)
+        fix = "Remove `remember: nothing` from `memory`, or remove the `remember` actions."
+        yield Fault("MEMORY_OFF", "the script's `memory` has `remember: nothing`", action.at, fix)
     text = action.text if isinstance(action, actions.Remember) else action.query
     if not text.source.strip():
         yield Fault("EMPTY_TEXT", "the text is empty", text.at)
