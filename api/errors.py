@@ -13,6 +13,7 @@ from msgspec import UNSET, Struct
 from api.logs.turn_fields import fields_of
 from api.schemas.errors import ErrorAnswer, ErrorBody, ErrorDetail, ErrorType, Recovery
 from api.schemas.memory_errors import InvalidMemoryRequest, TooManyJobs, UnitIdExists
+from api.schemas.validation_messages import humanize_validation_error
 from runtime.state.inputs import InputRefused
 from store.interface.debug_logging import is_debugging
 from store.interface.errors import (
@@ -144,7 +145,7 @@ def refusing_field(field: str, *kinds: type[Exception]) -> Iterator[None]:
     try:
         yield
     except kinds as error:
-        raise invalid_field(field, str(error)) from error
+        raise invalid_field(field, humanize_validation_error(str(error))) from error
 
 
 def answer(error: ApiError, request_id: str, timestamp: str) -> ErrorAnswer:

@@ -17,6 +17,7 @@ from api.memory.requests import UNITS_MAX, NewUnit, Query, Vector, new_unit
 from api.schemas.memory import GroupView, RecalledView, UnitView
 from api.schemas.memory_errors import InvalidMemoryRequest, WorkFailed
 from api.schemas.memory_work import StatusView
+from api.schemas.validation_messages import humanize_validation_error
 from runtime.memory.forgetting import ForgetOptions, Policy
 from runtime.memory.recall.query import Decay, Strategy, decay_of_days
 from runtime.memory.units import MemoryUnit, Rank
@@ -265,7 +266,8 @@ class UserMemory:
         try:
             msgspec.convert(msgspec.to_builtins(options), JobOptions)
         except msgspec.ValidationError as error:
-            raise InvalidMemoryRequest(f"the limits of a summary are invalid: {error}") from error
+            problem = humanize_validation_error(str(error))
+            raise InvalidMemoryRequest(f"the limits of a summary are invalid: {problem}") from error
         if session_id is not None and self._result(self._listing.group(*self._owner, session_id)) is None:
             raise InvalidMemoryRequest(f"there is no session {session_id!r} in this memory")
         return self._result(self._run_job("summarise", options))

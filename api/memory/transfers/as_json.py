@@ -17,6 +17,7 @@ from api.memory.transfers.memory_document import (
     Placed,
     UnitPart,
 )
+from api.schemas.validation_messages import humanize_validation_error
 
 
 @contextmanager
@@ -48,7 +49,8 @@ def reading(path: Path) -> Iterator[MemorySource]:
     try:
         document = msgspec.json.decode(path.read_bytes(), type=_Document)
     except msgspec.DecodeError as error:
-        raise DocumentInvalid(str(error)) from error
+        problem = humanize_validation_error(str(error))
+        raise DocumentInvalid(f"it is not a memory that Cuebook exported: {problem}") from error
     if len(document.units) > UNITS_MAX:
         raise DocumentInvalid(f"there are {len(document.units)} units, at most {UNITS_MAX} can be read")
     yield MemorySource(document, _units(document.units))

@@ -294,6 +294,13 @@ async def test_what_is_no_such_file_is_refused(store: Store, tmp_path: Path, for
     assert str(tmp_path) not in str(refused.value)
 
 
+@pytest.mark.parametrize("content", ['{"format": "cuebook.session", "version": 1}', "[]", '{"units": []}', '"hello"'])
+async def test_a_json_file_of_something_else_is_named_as_such(store: Store, tmp_path: Path, content: str) -> None:
+    (tmp_path / "m").write_text(content, "utf-8")
+    with pytest.raises(DocumentInvalid, match="it is not a memory that Cuebook exported"):
+        await import_memory(store.memory, target(), tmp_path / "m", "json")
+
+
 async def test_a_parquet_file_by_a_pattern_is_refused(store: Store, tmp_path: Path) -> None:
     await exported(store, tmp_path / "m", "parquet")
     with pytest.raises(DocumentInvalid, match="another name"):

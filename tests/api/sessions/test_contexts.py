@@ -120,7 +120,7 @@ async def test_a_session_may_have_a_strategy_of_its_own(app: OpenApp, tmp_path: 
     [
         ("windw", "window"),
         ({"strategy": "window", "keep": 3}, "keep"),
-        ({"strategy": "window", "k": 0}, "k"),
+        ({"strategy": "window", "k": 0}, "expected a whole number of at least 1 - at `$.k`"),
         ({"strategy": "window", "size": 3}, "size"),
         ({"k": 3, "strategy": 5}, "strategy"),
     ],
