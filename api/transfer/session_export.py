@@ -23,7 +23,7 @@ from api.sessions.row_mapping import messages_of
 from api.sessions.session_cache import require_not_redacted
 from api.sessions.turn_runner import TurnRunner
 from api.transfer.document import VERSION, CallPart, Head, MovePart, ScriptPart, SessionPart, TurnPart
-from api.transfer.formats.nanobot import METADATA
+from api.transfer.formats.nanobot import METADATA, SUMMARY
 from api.transfer.formats.yaml_text import yaml_text
 from runtime.context.messages import MEDIA, PARTS, attachment_texts
 from runtime.state.state import ContextMemory, State, StateUnreadable, decode
@@ -160,7 +160,7 @@ async def line_pieces(source: SessionReader) -> AsyncIterator[bytes]:
         "key": source.name,
         "created_at": start.created_at,
         "updated_at": source.head.updated_at,
-        "metadata": start.metadata,
+        "metadata": _with_summary(source),
         "last_consolidated": await _count_consolidated(source),
         "cuebook": {
             "format": "cuebook.messages",
@@ -176,6 +176,14 @@ async def line_pieces(source: SessionReader) -> AsyncIterator[bytes]:
     yield msgspec.json.encode(head) + b"\n"
     async for rows in source.messages():
         yield b"".join(map(_message_line, rows))
+
+
+def _with_summary(source: SessionReader) -> Mapping[str, object]:
+    """Return the metadata with the summary of the messages that models do not see; masked without it."""
+    context, metadata = source.state.context, source.start.metadata
+    if source.hidden is not None or context is None or not context.summary:
+        return metadata
+    return {**metadata, SUMMARY: {"text": context.summary, "last_active": source.head.updated_at}}
 
 
 async def _count_consolidated(source: SessionReader) -> int:

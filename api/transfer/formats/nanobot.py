@@ -27,7 +27,8 @@ from scripts.model.base import ID_CHARS_MAX
 FORMAT: Final = "nanobot"
 METADATA: Final = "metadata"
 """The `_type` of the line about the session."""
-_SUMMARY = "_last_summary"
+SUMMARY: Final = "_last_summary"
+"""The metadata name of the summary of the first messages."""
 _ECHO: Final = re.compile(r"\A\[Message Time: [^\]\n]+\]\n?|^\[image: [/~][^\]\n]+\][ \t]*(?:\n|\Z)", re.MULTILINE)
 """What nanobot adds to prompts: the time of a message, and the path of a picture on its machine."""
 REPLAYED_MIN: Final = 8
@@ -113,7 +114,7 @@ def _conversation(
         created_at=times["created_at"] or reader.begins_at,
         updated_at=times["updated_at"],
         metadata=usable,
-        memory=_memory(reader.messages, reader.count_to(offset), usable.get(_SUMMARY)) if offset else None,
+        memory=_memory(reader.messages, reader.count_to(offset), usable.get(SUMMARY)) if offset else None,
     )
 
 

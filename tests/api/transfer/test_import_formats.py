@@ -197,6 +197,25 @@ async def test_a_summary_is_stored_with_the_messages_it_covers(api: ApiClient) -
     assert (memory.after, memory.summary, memory.summary_to) == (2, "They spoke of one thing.", 2)
 
 
+async def test_exported_lines_have_the_summary_of_earlier_messages(api: ApiClient) -> None:
+    session = await api.create_session("chat")
+    path = f"/api/sessions/{session['sessionId']}"
+    for turn in (OLD[1:3], OLD[3:], NEW[1:3]):
+        messages = [{name: message[name] for name in ("role", "content")} for message in turn]
+        assert (await api.post(f"{path}/messages/append", json={"messages": messages})).is_success
+    assert (await api.post(f"{path}/compress", json={"keep": 2})).is_success
+    lines = (await api.get(f"{path}/export", params={"format": "jsonl"})).content
+    assert (await memory_of(api, session)).summary == json.loads(lines.splitlines()[0])["metadata"]["_last_summary"][
+        "text"
+    ]
+    copy = await import_document(api, lines, copy=True)
+    seen = await api.read(f"{path}/history", view="context")
+    assert await api.read(f"/api/sessions/{copy['sessionId']}/history", view="context") == seen
+    assert [each["role"] for each in seen] == ["system", "user", "assistant"]
+    masked = (await api.get(f"{path}/export", params={"format": "jsonl", "masked": True})).content
+    assert json.loads(masked.splitlines()[0])["metadata"] == {}
+
+
 async def test_models_see_the_last_messages_if_all_are_summarised(api: ApiClient) -> None:
     pairs = [{"role": role, "content": f"{role[0]}{number}"} for number in range(10) for role in ("user", "assistant")]
     results = [{"role": "tool", "content": f"t{number}", "tool_call_id": "c1"} for number in range(10)]
