@@ -98,7 +98,7 @@ class SessionCreation(Struct, frozen=True):
             digest=script.digest,
             locale=locale,
             seed=new.seed if new.seed is not None else row_mapping.seed_of(session_id),
-            metadata=values_of(new.metadata, "metadata"),
+            metadata=values_of(_without_origin(new.metadata), "metadata"),
             created_at=self.runner.clock(),
             idempotency_key=key,
         )
@@ -237,8 +237,7 @@ class Labels:
         return await self._chat.run_shielded(self._label(tenant, session_id, new, expected_turn))
 
     async def _label(self, tenant: str, session_id: str, new: NewLabels, expected_turn: int | None) -> CachedSession:
-        if new.metadata and FORKED_FROM in new.metadata:
-            raise invalid_field("metadata", f"`{FORKED_FROM}` is the origin of a fork and cannot change")
+        _without_origin(new.metadata)
         async with self._changes.hold((tenant, session_id)):  # not the session's lock: turns continue
             self._chat.require_turn(await self._chat.session(tenant, session_id), expected_turn)
             for _ in range(ATTEMPTS_MAX):
@@ -263,6 +262,16 @@ class Labels:
         if is_set:
             self._chat.cache.relabel(tenant, session_id, key, metadata)
         return is_set
+
+
+def _without_origin(metadata: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return metadata of an application.
+
+    Raises ApiError REQUEST_INVALID if it names the origin of a fork: reports leave out forks.
+    """
+    if metadata and FORKED_FROM in metadata:
+        raise invalid_field("metadata", f"`{FORKED_FROM}` is the origin of a fork, which an application cannot set")
+    return metadata
 
 
 def apply_patch(metadata: dict[str, Any], patch: dict[str, Any] | None) -> dict[str, Any]:

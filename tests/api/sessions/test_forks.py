@@ -188,3 +188,12 @@ async def test_where_a_fork_is_from_cannot_be_changed(api: ApiClient) -> None:
     copy = await fork(api, await api.create_session("chance"))
     answer = await api.patch(f"/api/sessions/{copy['sessionId']}", json={"metadata": {"forkedFrom": None}})
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "REQUEST_INVALID")
+
+
+async def test_a_session_that_is_no_fork_cannot_name_an_origin(api: ApiClient) -> None:
+    copy = await fork(api, await api.create_session("chat"))
+    new = {"userId": "ana", "scriptId": "chat", "metadata": copy["metadata"]}
+    for path, more in (("/api/sessions", {}), ("/api/sessions/by-key", {"key": "telegram:1"})):
+        answer = await api.post(path, json=new | more)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "REQUEST_INVALID")
+        assert "`forkedFrom` is the origin of a fork" in answer.json()["error"]["message"]
