@@ -82,6 +82,7 @@ class SessionCreation(Struct, frozen=True):
         known = await self._known_start(tenant, key, pending)
         if known is not None:
             return known
+        _require_no_origin(new.metadata)
         script = await self.catalog.version_to_begin(tenant, new.script_id, new.script_version)
         program = await self.catalog.valid_program(tenant, script.digest)
         locale = new.locale or self.runner.settings.locale or program.locale
@@ -98,7 +99,7 @@ class SessionCreation(Struct, frozen=True):
             digest=script.digest,
             locale=locale,
             seed=new.seed if new.seed is not None else row_mapping.seed_of(session_id),
-            metadata=values_of(_without_origin(new.metadata), "metadata"),
+            metadata=values_of(new.metadata, "metadata"),
             created_at=self.runner.clock(),
             idempotency_key=key,
         )
@@ -237,7 +238,7 @@ class Labels:
         return await self._chat.run_shielded(self._label(tenant, session_id, new, expected_turn))
 
     async def _label(self, tenant: str, session_id: str, new: NewLabels, expected_turn: int | None) -> CachedSession:
-        _without_origin(new.metadata)
+        _require_no_origin(new.metadata)
         async with self._changes.hold((tenant, session_id)):  # not the session's lock: turns continue
             self._chat.require_turn(await self._chat.session(tenant, session_id), expected_turn)
             for _ in range(ATTEMPTS_MAX):
@@ -264,14 +265,10 @@ class Labels:
         return is_set
 
 
-def _without_origin(metadata: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return metadata of an application.
-
-    Raises ApiError REQUEST_INVALID if it names the origin of a fork: reports leave out forks.
-    """
+def _require_no_origin(metadata: dict[str, Any] | None) -> None:
+    """Raise ApiError REQUEST_INVALID if an application names the origin of a fork, since reports leave out forks."""
     if metadata and FORKED_FROM in metadata:
         raise invalid_field("metadata", f"`{FORKED_FROM}` is the origin of a fork, which an application cannot set")
-    return metadata
 
 
 def apply_patch(metadata: dict[str, Any], patch: dict[str, Any] | None) -> dict[str, Any]:
