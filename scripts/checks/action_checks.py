@@ -49,6 +49,8 @@ def _exit_faults(action: Action) -> Iterator[Fault]:
 
 def _round_faults(action: Action, *, is_native: bool) -> Iterator[Fault]:
     """Check that there are rounds, and enough of them for the exits and policies."""
+    if isinstance(action, actions.AiSay):
+        yield from _utterance_faults(action)
     if isinstance(action, actions.Asking) and not action.max_rounds and is_native:
         message = f"0 rounds count as the default, {ROUNDS_DEFAULT}"
         fix = f"Write a number from 1 to {ROUNDS_MAX}, or remove it."
@@ -63,6 +65,17 @@ def _round_faults(action: Action, *, is_native: bool) -> Iterator[Fault]:
         if policy.after > rounds:
             message = f"`{key}` needs {policy.after} replies, but there are at most {rounds}"
             yield Fault("POLICY_TOO_LATE", message, policy.mark("after"))
+
+
+def _utterance_faults(action: actions.AiSay) -> Iterator[Fault]:
+    """Check that the exits can be met: they are tried at the reply to each message but the last."""
+    replies = action.utterances - 1
+    if action.exits and not replies:
+        fix = "Write `utterances: 3` beside it (`max_rounds: 3` in a file without `cuebook: 1`)."
+        yield Fault("POLICY_TOO_LATE", "an exit has no effect on a single message", action.exits[0].at, fix)
+    for each in (each for each in action.exits if replies and each.min_rounds > replies):
+        message = f"`min_rounds` is {each.min_rounds}, but there are at most {replies} replies between the messages"
+        yield Fault("POLICY_TOO_LATE", message, each.mark("min_rounds"), "Lower `min_rounds`, or raise `utterances`.")
 
 
 def _event_faults(signal: actions.Signal) -> Iterator[Fault]:

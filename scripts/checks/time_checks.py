@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from scripts.checks.detector_checks import unable
+from scripts.checks.effects import effect_of
 from scripts.expressions.time_values import zone_of
 from scripts.model.actions import Action, Expiry, Question, Reminder, Sleep, action_type
 from scripts.model.diagnostics import Fault
@@ -19,9 +20,20 @@ def action_faults(action: Action) -> Iterator[Fault]:
         yield from _moment(action.moment)
     elif isinstance(action, Question):
         yield from _check_times(action.remind, action.expire)
+        yield from _without_wait(action)
         for inner in (inner for each in timers_of(action) for inner in unable(each.actions)):
             message = f"`remind` and `expire` cannot `{action_type(inner)}`: their actions run at once"
             yield Fault("TIMER_WAITS", message, inner.at)
+
+
+def _without_wait(action: Question) -> Iterator[Fault]:
+    """Yield the reminders and the expiry of a message after which the session does not wait for a reply."""
+    if effect_of(action).waits == "never":
+        fix = "Write `acknowledge: true` beside it, or move it to a question."
+        for key in (key for key, is_given in {"remind": action.remind, "expire": action.expire}.items() if is_given):
+            yield Fault(
+                "KEY_IGNORED", f"`{key}` has no effect on a message that waits for no reply", action.mark(key), fix
+            )
 
 
 def default_faults(node: Script | Phase | Topic) -> Iterator[Fault]:

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from scripts.checks.check import check_script
 from scripts.checks.identifier_checks import VARIABLE_NAME
 from scripts.formats.stage.yaml_fixups import readable
 from scripts.model.base import Location, Node, Reference, unused_name, without_places
@@ -129,14 +130,14 @@ def _pairs(tree: Tree, around: tuple[Location, ...] = ()) -> Iterator[_Pair]:
 
 
 def _losses(reading: Reading, places: list[Location]) -> Iterator[_Loss]:
-    """Yield what the reader ignored and reported."""
+    """Yield what the reader ignored and reported; what the checks of the script report is in the script."""
     tree = read_tree(readable(reading.source.text), Problems(reading.source.file))
     pairs = list(_pairs(tree)) if tree is not None else []
     by_key = {pair.key.at: pair for pair in reversed(pairs)}
     by_value = {pair.value.at: pair for pair in reversed(pairs)}
     known = set(places)
     reported: set[Location] = set()
-    for problem in reading.problems:
+    for problem in _of_reader(reading):
         at = Location(problem.line, problem.column, problem.file)
         lost = problem.code in _LOSS_CODES or (problem.code in _TOLERATED_CODES and problem.severity == "warning")
         if not lost or problem.file != reading.source.file:
@@ -148,6 +149,15 @@ def _losses(reading: Reading, places: list[Location]) -> Iterator[_Loss]:
         elif found.key.at not in reported:
             reported.add(found.key.at)
             yield _Loss(problem, _owner(found, known, places[0]), _comment(found))
+
+
+def _of_reader(reading: Reading) -> Iterator[Problem]:
+    """Yield the problems of a reading that the checks of its script do not find as warnings."""
+    checks = Problems(reading.source.file)
+    if reading.draft is not None:
+        check_script(reading.draft, checks, {"": reading.source.text, **reading.source.side_files})
+    found = {(each.code, each.message, each.line, each.column) for each in checks.sorted() if each.severity != "error"}
+    return (each for each in reading.problems if (each.code, each.message, each.line, each.column) not in found)
 
 
 def _owner(pair: _Pair, known: set[Location], otherwise: Location) -> Location:

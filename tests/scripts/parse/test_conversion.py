@@ -520,6 +520,26 @@ def test_a_key_without_effect_is_a_comment(config, lost) -> None:
     assert len(result.losses) == len(lost)
 
 
+def test_what_is_carried_over_is_no_loss_though_without_effect() -> None:
+    result = converted(
+        read_text(
+            """\
+            script: talk
+            phases:
+              - phase: p
+                topics:
+                  - topic: t
+                    actions:
+                      - {ask: How old?, id: age, output: [{get: age, type: number, pattern: "[0-9]+"}], max_rounds: 0}
+                      - {say: "{{ age }}", id: say, remind: [{after: 1 day, say: Hello?}]}
+            """
+        )
+    )
+    assert "pattern: " in result.text and "remind:" in result.text
+    assert "Not carried over" not in result.text
+    assert result.losses == ()
+
+
 @pytest.mark.skipif(CORPUS is None, reason="SCRIPT_CORPUS names a folder of scripts by others")
 @pytest.mark.parametrize("path", sorted(Path(CORPUS or ".").glob("session-form/*.yaml")), ids=lambda path: path.stem)
 async def test_scripts_by_others_play_alike(path) -> None:
