@@ -20,11 +20,10 @@ def action_faults(action: Action, script: Script) -> Iterator[Fault]:
     """Check the rounds, exits, moments, texts, names and data of an action."""
     yield from label_faults(action.milestone, action, "milestone")
     yield from time_checks.action_faults(action)
+    yield from _text_faults(action)
     yield from _exit_faults(action)
     yield from _round_faults(action, is_native=script.form == "native")
     match action:
-        case actions.Say() if not any(text.source.strip() for text in action.texts):
-            yield Fault("EMPTY_TEXT", "the text is empty", action.mark("say"))
         case actions.Show() if action.media.image is None and action.media.url is None:
             yield Fault("REQUIRED_FIELD_MISSING", "`show` needs `image` or `url`", action.media.at)
         case actions.Experiment():
@@ -37,6 +36,16 @@ def action_faults(action: Action, script: Script) -> Iterator[Fault]:
             yield from _memory_faults(action, script.memory)
         case actions.Chat() if action.context is not None:
             yield from faults_of(action.context)
+
+
+def _text_faults(action: Action) -> Iterator[Fault]:
+    """Check that what is said, asked or given to the model is not empty."""
+    match action:
+        case actions.Say() if not any(text.source.strip() for text in action.texts):
+            yield Fault("EMPTY_TEXT", "the text is empty", action.mark("say"))
+        case actions.Ask(question=text) | actions.AiAsk(task=text) | actions.AiSay(task=text):
+            if not text.source.strip():
+                yield Fault("EMPTY_TEXT", "the text is empty", text.at)
 
 
 def _exit_faults(action: Action) -> Iterator[Fault]:
