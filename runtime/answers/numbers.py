@@ -5,6 +5,7 @@
 import math
 import re
 from functools import lru_cache
+from unicodedata import numeric
 
 from msgspec import Struct
 
@@ -86,6 +87,7 @@ CHARS_MAX = 2_000  # the number is expected near the start of a reply; the rest 
 HAN_NUMERAL_CHARS_MAX = 24
 
 _FOLD = str.maketrans("０１２３４５６７８９．％－−＋兩萬億點歲個幾負○", "0123456789.%--+两万亿点岁个几负〇")
+_FRACTION = re.compile(rf"(?:([0-9]{{1,15}})[ {_SPACES}]?)?([¼½¾⅐-⅞↉])")
 _SCALES = {"k": 10**3, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9}
 _HAN_SCALES = {"百": 100, "千": 10**3, "万": 10**4, "亿": 10**8}
 _COUNTED = (
@@ -143,6 +145,7 @@ def parse_number(text: str, locale: Locale = "en") -> int | float | None:
     Digits are parsed in the locale's notation, words in its language, in Chinese and, if it is all words, in English.
     """
     folded = with_plain_digits(text[:CHARS_MAX].translate(_FOLD).casefold().strip(), locale)
+    folded = _FRACTION.sub(lambda match: f"{int(match[1] or 0) + numeric(match[2]):.15g}", folded)
     plain = number_in(folded)
     if plain is not None:
         return _as_integer(plain)
