@@ -194,14 +194,24 @@ def _intent(request: ModelRequest, raw: object) -> str:
 
 
 def _read_verdicts(request: ModelRequest, raw: object) -> dict[str, Verdict]:
+    """Return the verdicts by the id of the detector; models also write a list of records that name theirs."""
+    if isinstance(raw, list):
+        raw = {_detector_in(each): each for each in raw if isinstance(each, Mapping)}
     if not isinstance(raw, Mapping):
         return {}
-    return {id: verdict for id in request.detectors if (verdict := _read_verdict(raw.get(id))) is not None}
+    plain = {_plain(str(name)): each for name, each in raw.items()}
+    verdicts = ((id, _read_verdict(raw.get(id, plain.get(_plain(id))))) for id in request.detectors)
+    return {id: verdict for id, verdict in verdicts if verdict is not None}
+
+
+def _detector_in(fields: _Fields) -> str:
+    return next((name for key in ("detector", "name", "id") if (name := _text(fields.get(key)))), "")
 
 
 def _read_verdict(raw: object) -> Verdict | None:
     fields = raw if isinstance(raw, Mapping) else {"score": raw}
-    score = _number(fields.get("score"))
+    given = fields.get("score")
+    score = float(given) if isinstance(given, bool) else _number(given)
     if score is None:
         return None
     if _text(fields.get("score")).strip().endswith("%"):

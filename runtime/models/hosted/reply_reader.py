@@ -73,6 +73,8 @@ def read_reply(raw: str, request: ModelRequest, prompt: Prompt, *, is_called: bo
             return ReplyReading(reply)
         if (request.offers or request.purpose == "chat") and not (reply.text.strip() or reply.exit):
             raise AttemptFailure("unusable")  # it calls a tool that does not exist, or says nothing at all
+        if request.detectors and not reply.detected and found.get("detected", found):
+            raise AttemptFailure("unusable")  # it names no score of any detector
         if reply.exit is not None or "exit" not in prompt.schema["properties"]:
             return ReplyReading(reply)
         if reply.text.strip():

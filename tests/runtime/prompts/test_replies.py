@@ -136,6 +136,11 @@ def test_a_meaning_is_one_of_those_asked_for(request_of) -> None:
     [
         ({"detected": {"crisis": {"score": 0.9, "label": "high"}}}, Verdict(0.9, "high")),
         ({"crisis": {"score": "0.9"}}, Verdict(0.9)),
+        ({"detected": {" Crisis": {"score": 0.8}}}, Verdict(0.8)),
+        ({"detected": [{"name": "CRISIS", "score": "80 %", "label": "low"}, "none"]}, Verdict(0.8, "low")),
+        ({"crisis": True}, Verdict(1.0)),
+        ({"detected": {"crisis": {"score": False}}}, Verdict(0.0)),
+        ({"detected": {"crisis": {"score": "high"}}}, None),
         ({"detected": {"crisis": 7}}, Verdict(1.0)),
         ({"detected": {"crisis": {"label": "high"}}}, None),
         ({"detected": {"other": {"score": 1}}}, None),

@@ -92,6 +92,13 @@ def test_verdicts_count_also_without_the_object_around_them(raw, detected) -> No
     assert read_reply(raw, asked, PROMPTS.render(asked, context_tokens_max=8_000)).reply.detected == detected
 
 
+@pytest.mark.parametrize("raw", ['{"detected": {"crisis": {"score": "high"}}}', '{"detected": [{"score": 1}]}'])
+def test_verdicts_without_a_readable_score_are_unusable(raw) -> None:
+    asked = msgspec.structs.replace(request("Hi"), purpose="detect", detectors={"crisis": DetectorQuestion("Risk.")})
+    with pytest.raises(AttemptFailure):
+        read_reply(raw, asked, PROMPTS.render(asked, context_tokens_max=8_000))
+
+
 def test_values_count_also_without_the_object_around_them() -> None:
     outputs = (Output(get="age", type="number"), Output(get="name"))
     asked = msgspec.structs.replace(request("Hi"), purpose="extract", outputs=outputs)
