@@ -4,6 +4,8 @@ from collections.abc import Callable
 from collections.abc import Mapping as MappingType
 from typing import Any
 
+from msgspec.structs import replace
+
 from scripts.expressions.suggestions import snake_case
 from scripts.expressions.values import literal, number_in
 from scripts.formats import words
@@ -23,6 +25,7 @@ from scripts.yaml.parser import (
 
 _JOINS = {"all": " && ", "and": " && ", "any": " || ", "or": " || "}
 
+_PRESENCE = {"is set": "!=", "is missing": "=="}  # beside an empty text
 _SIGNS = {"lacks": "不包含", "not in": "不属于"}  # as conditions are written
 
 
@@ -71,9 +74,20 @@ def comparison(tree: Mapping) -> Mapping:
     return text_replaced(tree, "operator", _comparison_sign)
 
 
+def criterion(tree: Mapping) -> Mapping:
+    """Convert a comparison of exit criteria; `exists` and the like compare with the empty text."""
+    found = comparison(tree)
+    sign = found.get("operator")
+    if not isinstance(sign, Scalar) or sign.text not in _PRESENCE:
+        return found
+    others = tuple((key, value) for key, value in found.pairs if key.text not in {"operator", "value"})
+    pairs = (*others, (word("operator", sign), word(_PRESENCE[sign.text], sign)), (word("value", sign), word("", sign)))
+    return replace(found, pairs=pairs)
+
+
 def _comparison_sign(written: str) -> str:
     sign = written.strip()
     return words.COMPARISONS.get(sign) or words.COMPARISONS.get(snake_case(sign)) or words.OPERATORS.get(sign, sign)
 
 
-CRITERIA: MappingType[Any, Callable[[Mapping], Mapping]] = {ExitCriteria: exit_criteria, CustomCondition: comparison}
+CRITERIA: MappingType[Any, Callable[[Mapping], Mapping]] = {ExitCriteria: exit_criteria, CustomCondition: criterion}

@@ -12,16 +12,19 @@ class CustomCondition(Node, frozen=True, kw_only=True):
     """A comparison of a variable in older exit criteria."""
 
     variable: str
-    operator: Literal["==", "!=", ">", "<", ">=", "<=", "contains"]
+    operator: Literal["==", "!=", ">", "<", ">=", "<=", "contains", "lacks", "in", "not in"]
     value: Value
 
     @property
     def source(self) -> str:
-        """The expression; without a value of the variable it is false."""
+        """The expression; without a value of the variable it is false, except that it is the empty text."""
         is_name = self.variable.isidentifier() and not is_reserved(self.variable)
         name = self.variable if is_name else f"vars[{literal(self.variable)}]"
         value = literal(self.value)
-        comparison = f"{value} in {name}" if self.operator == "contains" else f"{name} {self.operator} {value}"
+        if self.value in (None, "") and self.operator in {"==", "!="}:
+            return f'({name}|default("") ~ "") {self.operator} ""'
+        within = {"contains": "in", "lacks": "not in"}.get(self.operator)
+        comparison = f"{value} {within} {name}" if within else f"{name} {self.operator} {value}"
         return f"{name} is defined and {comparison}"
 
 

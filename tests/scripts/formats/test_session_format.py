@@ -209,8 +209,20 @@ def test_understanding_may_be_written_as_a_part_of_one(session_action: FirstActi
     assert [each.understanding for each in read.exits] == [percent]
 
 
-@pytest.mark.parametrize("written", ["[{variable: n, operator: gte, value: 3}]", "{var: n, op: '>=', value: 3}"])
-def test_comparisons_of_exits_may_be_words(session_action: FirstAction, written) -> None:
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("[{variable: n, operator: gte, value: 3}]", "n is defined and n >= 3"),
+        ("{var: n, op: '>=', value: 3}", "n is defined and n >= 3"),
+        ("{variable: n, operator: not_contains, value: x}", 'n is defined and "x" not in n'),
+        ("{variable: n, operator: one_of, value: [x, 3]}", 'n is defined and n in ["x", 3]'),
+        ("{variable: n, operator: not_in, value: [x]}", 'n is defined and n not in ["x"]'),
+        ("{variable: n, operator: exists}", '(n|default("") ~ "") != ""'),
+        ("{variable: n, operator: is_empty, value: ~}", '(n|default("") ~ "") == ""'),
+        ("{variable: n, operator: '!=', value: ''}", '(n|default("") ~ "") != ""'),
+    ],
+)
+def test_comparisons_of_exits_may_be_words(session_action: FirstAction, written, meant) -> None:
     read = session_action(
         """
                 - action_type: ai_ask
@@ -222,7 +234,7 @@ def test_comparisons_of_exits_may_be_words(session_action: FirstAction, written)
     """.replace("{written}", written)
     )
     (found,) = read.exits
-    assert found.when.source == "n is defined and n >= 3"
+    assert found.when.source == meant
 
 
 @pytest.mark.parametrize(
