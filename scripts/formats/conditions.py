@@ -12,7 +12,16 @@ from collections.abc import Callable, Collection, Iterator
 from msgspec import Struct
 
 from scripts.expressions.values import number_in, shorten
-from scripts.formats.placeholders import INDEX, NAME, SCOPES, SYSTEM, reference, to_text_expression, with_dots
+from scripts.formats.placeholders import (
+    INDEX,
+    NAME,
+    SCOPES,
+    SYSTEM,
+    reference,
+    respell_defaults,
+    to_text_expression,
+    with_dots,
+)
 from scripts.formats.words import ALONE, CONSTANTS, FUNCTIONS, JOINING, METHODS, OPERATORS, STATES, TESTS
 from scripts.model.base import Location
 from scripts.yaml.decoder import Reader
@@ -72,10 +81,20 @@ class _Part(Struct, frozen=True):
     kind: str = "value"  # or empty, none, defined, truth, text, list
 
 
+def _with_alternatives(condition: str) -> str:
+    """Write the defaults of placeholders that are not inside quotes as alternatives: `{n || 0}` as `({n} || 0)`."""
+    parts = re.split(rf"({_TEXT}|\$?\{{+[^{{}}]*\}}+)", condition)
+    return "".join(
+        respell_defaults(part, "({{{name}}} || {default})") if part.lstrip("$").startswith("{") else part
+        for part in parts
+    )
+
+
 def _tokens(condition: str) -> Iterator[_Token]:
     if len(condition) > CHARS_MAX:
         raise ValueError(f"a condition has at most {CHARS_MAX:,} characters")
     position = 0
+    condition = _with_alternatives(condition)
     plain = plain_signs(condition)
     while position < len(plain):
         match = _TOKEN.match(plain, position)
@@ -113,6 +132,7 @@ def to_condition(condition: str, refer: Refer = reference, known: Callable[[str]
 
 def is_computed(text: str, known: Callable[[str], bool]) -> bool:
     """Return whether a text is an expression: it has operators between variables, numbers and texts."""
+    text = respell_defaults(text, "{{{name}}}")
     try:
         tokens = list(_tokens(text))
         to_condition(text, known=known)

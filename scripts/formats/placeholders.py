@@ -4,7 +4,7 @@
 ``{%user%}`` is the user's id, ``{%time%}`` the time, ``{%who%}`` the role that speaks; ``{user.id}``, ``{role.name}``
 and ``{now.year}`` are members of built-in values. They are converted once, when the script is read, so braces or
 dollar signs in values are never interpreted. ``{x || 'you'}`` (or ``??``, ``or``, ``| default('you')``) is the text if
-x has no value.
+x has no value, ``{x || 0}`` the number.
 """
 
 import itertools
@@ -27,7 +27,8 @@ _STATEMENT = (
 )
 # a name before it is as short as possible, because names may have blanks
 _DEFAULT = (
-    r"(?:(?:\|\||\?\?|\bor\b|\|\s*default\s*\()\s*(?P<{}>\"[^\"{{}}]*\"|'[^'{{}}]*')\s*(?:(?:,\s*[tT]rue\s*)?\)\s*)?)?"
+    r"(?:(?:\|\||\?\?|\bor\b|\|\s*default\s*\()"
+    r"\s*(?P<{}>\"[^\"{{}}]*\"|'[^'{{}}]*'|-?\d{{1,15}}(?:\.\d{{1,15}})?)\s*(?:(?:,\s*[tT]rue\s*)?\)\s*)?)?"
 )
 _PLACEHOLDER = re.compile(
     rf"\$?\{{\{{\s*(?P<double>{NAME}?{INDEX})\s*{_DEFAULT.format('double_default')}\}}\}}|\{{%(?!\s*{_STATEMENT})\s*(?P<system>{NAME})\s*%\}}"
@@ -148,12 +149,25 @@ def _meaning(match: re.Match[str], refer: Callable[[str], str]) -> str:
     if match["system"] is not None and match["system"].strip() in SYSTEM:
         return SYSTEM[match["system"].strip()]
     name = refer(with_dots((match["double"] or match["system"] or match["single"] or match["wide"]).strip()))
-    return f"{name} or {json.dumps(default, ensure_ascii=False)}" if (default := _default(match)) else name
+    return f"{name} or {default}" if (default := _default(match)) else name
 
 
 def _default(match: re.Match[str]) -> str:
-    """Return the text that a placeholder stands for if its variable has no value, or an empty text."""
-    return (match["double_default"] or match["single_default"] or "")[1:-1]
+    """Return the literal that a placeholder stands for if its variable has no value; empty without one."""
+    written = match["double_default"] or match["single_default"] or ""
+    if written[:1] not in {"'", '"'}:
+        return written
+    return json.dumps(written[1:-1], ensure_ascii=False) if len(written) > 2 else ""
+
+
+def respell_defaults(text: str, spelling: str) -> str:
+    """Return a text in which placeholders with a default are written as `spelling`, of their `name` and `default`."""
+
+    def respell(match: re.Match[str]) -> str:
+        name = (match["double"] or match["single"] or "").strip()
+        return spelling.format(name=name, default=default) if (default := _default(match)) else match[0]
+
+    return _PLACEHOLDER.sub(respell, text) if "{" in text else text
 
 
 def _verbatim(text: str) -> str:

@@ -43,6 +43,7 @@ VALUES = {
         ("{用户-情绪}", "calm"),
         ("{unknown}|{{unknown}}", "|"),
         ("{name || 'you'} {unknown || 'you'} ${unknown ?? 'you'} {{ unknown or \"you\" }}", "Leo you you you"),
+        ("{unknown || 0} {{ unknown ?? -2.5 }} {unknown | default(7)} {name or 3}", "0 -2.5 7 Leo"),
         ("{{ name | default('you') }} {unknown|default(\"you\", true)}", "Leo you"),
         ("costs $$5 & {name} pays $5", "costs $$5 & Leo pays $5"),
         ("{}", "{}"),
@@ -110,12 +111,12 @@ def test_a_value_is_never_looked_at_again(render, value) -> None:
         ),
         ("f(x) = {}, [{}]", []),
         (
-            "{age >= 18 ? 'a' : 'b'}\n${性别 == “男” ? 1 : 2} {a && b} {x ?? 1} {x<3}",
+            "{age >= 18 ? 'a' : 'b'}\n${性别 == “男” ? 1 : 2} {a && b} {x ?? y} {x<3}",
             [
                 ("{age >= 18 ? 'a' : 'b'} is not a variable name", 0),
                 *[
                     (f"{{{each}}} is not a variable name", 1)
-                    for each in ("性别 == “男” ? 1 : 2", "a && b", "x ?? 1", "x<3")
+                    for each in ("性别 == “男” ? 1 : 2", "a && b", "x ?? y", "x<3")
                 ],
             ],
         ),

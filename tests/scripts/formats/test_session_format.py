@@ -895,6 +895,8 @@ def items_of(reading: Reading) -> tuple[OutputItem, ...]:
     [
         ("'{points} + 1'", "points + 1"),
         ("points + 1", "points + 1"),
+        ("'{points || 0} + 1'", "(points or 0) + 1"),
+        ("'{{points ?? 5}}'", "(points or 5)"),
         ("'{tea} first'", 'tea ~ " first"'),
         ("[1, '{tea}']", "[1, tea]"),
         ("3", "3"),
