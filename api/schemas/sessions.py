@@ -28,7 +28,7 @@ class NewSession(Body, frozen=True, kw_only=True):
     script_version: Number | None = None
     """The version of the script, also one that is not published; else the published one."""
     initial_variables: dict[str, Any] | None = {}
-    """Values by name; each is set in the scope of its declaration."""
+    """Values by name: of the user if the name is declared global, else of the session."""
     key: Id | None = None
     """A name of the application's own for the session, unique in the tenant."""
     metadata: dict[str, Any] | None = {}

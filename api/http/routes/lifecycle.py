@@ -133,7 +133,7 @@ async def end_session(change: NamedDependency[Change], data: JSONBody[Ending | N
 
 @_change("variables", "Set variables of a session", method=patch)
 async def set_variables(change: NamedDependency[Change], data: JSONBody[NewValues]) -> Response[SessionChange]:
-    """Sets each variable in the scope of its declaration, else in the session's; null unsets. All or none."""
+    """Sets each variable in the scope that declares or has it, else in the session's; null unsets. All or none."""
     return await _apply(change, _interventions(change).set_variables(data))
 
 
