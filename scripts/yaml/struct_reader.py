@@ -405,6 +405,9 @@ class StructReader:
             marks[field.older] = value.at
             with self.inside(f".{key.text}"), suppress(Invalid):
                 values[field.name] = self._any(self._plain_value(value, field), field.annotation)
+                if self._language == "1" and not field.required and is_empty(value) and key.text != "value":
+                    fix = "Write a value after it, or remove it."
+                    self.add("KEY_IGNORED", f"`{key.text}` has no value", key.at, fix)
         return values, marks
 
     def _unknown(self, key: Scalar, value: Tree, fields: dict[str, Field], tree: Mapping) -> None:
