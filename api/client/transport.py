@@ -72,7 +72,7 @@ def failure_of(answer: httpx.Response) -> CuebookError:
         context=error.context,
         suggestion=error.recovery.suggestion,
         is_passing=error.recovery.can_retry,
-        retry_after_s=float(retry_after) if retry_after.isdigit() else None,
+        retry_after_s=float(retry_after) if retry_after.isdecimal() else None,
     )
 
 

@@ -89,6 +89,7 @@ async def test_afterwards_question_and_answer_are_added() -> None:
         ((), {"instruct": "Go on."}, "a", [("assistant", "a")]),
         (("city",), {"input": {}}, "a", [("assistant", "a")]),
         ((), {"input": ""}, "", [("user", ""), ("assistant", "")]),
+        (("²", "1"), {"input": ["Rome", "Oslo"]}, None, [("user", "[1]\nOslo")]),
     ],
 )
 async def test_a_missing_side_adds_no_message(keys, prompt, answer, expected) -> None:
