@@ -214,7 +214,7 @@ def _read_verdict(raw: object) -> Verdict | None:
     score = float(given) if isinstance(given, bool) else _number(given)
     if score is None:
         return None
-    if _text(fields.get("score")).strip().endswith("%"):
+    if _text(given).strip().endswith("%"):
         score /= 100
     return Verdict(min(max(score, 0.0), 1.0), _text(fields.get("label"))[:REASON_CHARS_MAX])
 

@@ -82,9 +82,12 @@ def _utterance_faults(action: actions.AiSay) -> Iterator[Fault]:
     if action.exits and not replies:
         fix = "Write `utterances: 3` beside it (`max_rounds: 3` in a file without `cuebook: 1`)."
         yield Fault("POLICY_TOO_LATE", "an exit has no effect on a single message", action.exits[0].at, fix)
-    for each in (each for each in action.exits if replies and each.min_rounds > replies):
-        message = f"`min_rounds` is {each.min_rounds}, but there are at most {replies} replies between the messages"
-        yield Fault("POLICY_TOO_LATE", message, each.mark("min_rounds"), "Lower `min_rounds`, or raise `utterances`.")
+        return
+    for each in action.exits:
+        if each.min_rounds > replies:
+            message = f"`min_rounds` is {each.min_rounds}, but there are at most {replies} replies between the messages"
+            fix = "Lower `min_rounds`, or raise `utterances`."
+            yield Fault("POLICY_TOO_LATE", message, each.mark("min_rounds"), fix)
 
 
 def _event_faults(signal: actions.Signal) -> Iterator[Fault]:

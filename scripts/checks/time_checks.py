@@ -30,10 +30,10 @@ def _without_wait(action: Question) -> Iterator[Fault]:
     """Yield the reminders and the expiry of a message after which the session does not wait for a reply."""
     if effect_of(action).waits == "never":
         fix = "Write `acknowledge: true` beside it, or move it to a question."
-        for key in (key for key, is_given in {"remind": action.remind, "expire": action.expire}.items() if is_given):
-            yield Fault(
-                "KEY_IGNORED", f"`{key}` has no effect on a message that waits for no reply", action.mark(key), fix
-            )
+        for key, given in (("remind", action.remind), ("expire", action.expire)):
+            if given:
+                message = f"`{key}` has no effect on a message that waits for no reply"
+                yield Fault("KEY_IGNORED", message, action.mark(key), fix)
 
 
 def default_faults(node: Script | Phase | Topic) -> Iterator[Fault]:

@@ -152,7 +152,10 @@ def _losses(reading: Reading, places: list[Location]) -> Iterator[_Loss]:
 
 
 def _of_reader(reading: Reading) -> Iterator[Problem]:
-    """Yield the problems of a reading that the checks of its script do not find as warnings."""
+    """Yield the problems of a reading without those of which the checks of its script only warn.
+
+    The script is checked again because older formats have errors reported as warnings, which look the same as these.
+    """
     checks = Problems(reading.source.file)
     if reading.draft is not None:
         check_script(reading.draft, checks, {"": reading.source.text, **reading.source.side_files})

@@ -405,6 +405,7 @@ class StructReader:
             marks[field.older] = value.at
             with self.inside(f".{key.text}"), suppress(Invalid):
                 values[field.name] = self._any(self._plain_value(value, field), field.annotation)
+                # for `value`, nothing is a value
                 if self._language == "1" and not field.required and is_empty(value) and key.text != "value":
                     fix = "Write a value after it, or remove it."
                     self.add("KEY_IGNORED", f"`{key.text}` has no value", key.at, fix)

@@ -571,12 +571,6 @@ def was_taken(send_input: Any) -> bool:
     return not any(isinstance(each, str) for each in send_input[:1])
 
 
-def is_passed(script: Script, skill: str, name: str) -> bool:
-    """Return whether every call of a skill passes a parameter: that the value may be unset is a problem of the call."""
-    calls = [each for each in all_actions(script) if isinstance(each, Call) and each.skill == skill]
-    return bool(calls) and all(name in each.input for each in calls)
-
-
 @pytest.mark.gate
 @pytest.mark.timeout(600)  # shrinking a failure takes its time
 @settings(max_examples=repeats(150), deadline=None, suppress_health_check=list(HealthCheck))
@@ -1016,6 +1010,12 @@ def is_only_used(action: Action, name: str) -> bool:
             asked += [step.when] if step.when is not None else []
     roles = {read.role for source in wanted for read in source.compiled.facts.reads if read.name == name}
     return bool(roles) and "tested" not in roles and not any(name in source.compiled.facts.names for source in asked)
+
+
+def is_passed(script: Script, skill: str, name: str) -> bool:
+    """Return whether every call of a skill passes a parameter: that the value may be unset is a problem of the call."""
+    calls = [each for each in all_actions(script) if isinstance(each, Call) and each.skill == skill]
+    return bool(calls) and all(name in each.input for each in calls)
 
 
 @pytest.mark.gate

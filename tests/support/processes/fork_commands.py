@@ -50,6 +50,26 @@ def run(order: dict[str, Any], streams: list[int]) -> None:
         os._exit(code)
 
 
+def start(listener: socket.socket) -> tuple[int, socket.socket]:
+    """Start what the next client wants; return the process id, and the connection that awaits the exit code."""
+    client, _ = listener.accept()
+    order, streams, _, _ = socket.recv_fds(client, ORDER_BYTES, 3)
+    pid = os.fork()
+    if not pid:
+        run(json.loads(order), streams)
+    for stream in streams:
+        os.close(stream)
+    client.send(str(pid).encode())
+    return pid, client
+
+
+def report_end(pid: int, client: socket.socket) -> None:
+    """Send the exit code of a process that has ended."""
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    with client:
+        client.send(str(code).encode())
+
+
 def take_orders(listener: socket.socket) -> None:
     """Start what the clients want, until standard input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for those who give the orders
@@ -61,22 +81,12 @@ def take_orders(listener: socket.socket) -> None:
             if key.fileobj is sys.stdin:
                 return
             if key.fileobj is listener:
-                client, _ = listener.accept()
-                order, streams, _, _ = socket.recv_fds(client, ORDER_BYTES, 3)
-                pid = os.fork()
-                if not pid:
-                    run(json.loads(order), streams)
-                for stream in streams:
-                    os.close(stream)
-                client.send(str(pid).encode())
-                selector.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, client))
+                started = start(listener)
+                selector.register(os.pidfd_open(started[0]), selectors.EVENT_READ, started)
             else:
-                pid, client = key.data
                 selector.unregister(key.fileobj)
                 os.close(key.fd)
-                code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-                with client:
-                    client.send(str(code).encode())
+                report_end(*key.data)
 
 
 if __name__ == "__main__":
