@@ -266,7 +266,10 @@ class Memories(Struct, frozen=True):
             draft.group(group_id)
             if draft.short_term(group_id).room.capacity is None:
                 draft.set_capacity(group_id, CAPACITY_DEFAULT)
+            before = draft.short_term(group_id).working.short_term or ()
             draft.restore(group_id, loaded.order.get(found, []))
+            if found == group_id:  # its own earlier units, before those that it has used
+                draft.recall(group_id, before)
             return len(draft.short_term(group_id).working.short_term or ())
 
         return await self._do(tenant, user_id, refill)
@@ -362,6 +365,9 @@ def _supersede(
         if old.rank:
             raise InvalidMemoryRequest(f"{each.supersedes!r} is a summary: supersede the unit that it summarises")
         _require_no_circle(loaded, draft, old, unit)
+        by = draft.unit(old.sequence).superseded_by
+        if by not in (None, unit.unit_id):
+            raise InvalidMemoryRequest(f"{each.supersedes!r} is superseded by {by!r} already: supersede that one")
         draft.supersede(old.sequence, unit.unit_id, unit.valid_from or unit.creation_time)
 
 

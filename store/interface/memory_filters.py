@@ -6,13 +6,14 @@ or a list that must all hold. A malformed filter raises FilterInvalid; no part o
 
 Every comparison is true or false for a unit, never unknown. A field that is null, or a key that the metadata lacks,
 equals `null` and nothing else: `$ne` and `$nin` are true for it, every other comparison is false. Keys of metadata are
-nested by dots; a number selects an item of a list. Values of metadata compare with values of the same type, numbers as
-64-bit floats. Times without a zone are UTC. Text is compared exactly, by code points. In `$like`, `%` matches any text
-and `_` any character; `\\` escapes them.
+nested by dots, `\\.` is a dot within a key; a number selects an item of a list. Values of metadata compare with values
+of the same type, numbers as 64-bit floats. Times without a zone are UTC. Text is compared exactly, by code points. In
+`$like`, `%` matches any text and `_` any character; `\\` escapes them.
 """
 
 import difflib
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from typing import Literal, TypeAlias, get_args
@@ -32,6 +33,8 @@ KEYS_MAX = 8
 """Maximum depth of a key of metadata."""
 INTEGER_ABS_MAX = 2**53
 """The largest integer up to which 64-bit floats are exact."""
+
+_DOT = re.compile(r"(?<!\\)\.")
 
 Operator: TypeAlias = Literal["eq", "gt", "gte", "lt", "lte", "in", "contains", "like"]
 Kind: TypeAlias = Literal["text", "whole", "flag", "time", "trust", "any"]
@@ -251,7 +254,7 @@ def _comparison(name: str, operator: object, operand: object, place: str) -> Fil
 
 
 def _field(name: str, place: str) -> tuple[str, tuple[str, ...]]:
-    head, *keys = name.split(".")
+    head, *keys = _DOT.split(name)
     field = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in head)
     if field not in FIELDS:
         spelt = {each: each if "_" in head else _camel(each) for each in FIELDS}  # as the sender spells names
@@ -265,7 +268,7 @@ def _field(name: str, place: str) -> tuple[str, tuple[str, ...]]:
             )
     elif keys:
         raise FilterInvalid(f"{place}: {_brief(name)}: only metadata has keys; write {head}")
-    return field, tuple(keys)
+    return field, tuple(key.replace("\\.", ".") for key in keys)
 
 
 def _camel(name: str) -> str:

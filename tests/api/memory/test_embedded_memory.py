@@ -346,6 +346,21 @@ def test_latest_session_of_none_is_new_and_a_name_is_retained(opened: Any) -> No
         assert memory.restore() == 0
 
 
+def test_superseded_unit_names_the_one_to_supersede(memory: UserMemory) -> None:
+    first = memory.add("Ana lives in Oslo")
+    second = memory.add("Ana lives in Porto", supersedes=first.unit_id)
+    again = {"content": second.content, "unit_id": second.unit_id, "supersedes": first.unit_id}
+    assert memory.add(again).unit_id == second.unit_id
+    with pytest.raises(InvalidMemoryRequest, match=f"superseded by '{second.unit_id}' already: supersede that one"):
+        memory.add("Ana lives in Faro", supersedes=first.unit_id)
+
+
+@pytest.mark.parametrize("k", [1.5, "3", None, 0])
+def test_number_of_hits_is_a_whole_number(memory: UserMemory, k: Any) -> None:
+    with pytest.raises(InvalidMemoryRequest, match="k must be a whole number from 1"):
+        memory.query("tea", k=k)
+
+
 def test_latest_session_to_restore_is_one_with_units(opened: Any) -> None:
     with opened() as memory:
         memory.start_session("talk")
@@ -366,6 +381,9 @@ def test_short_term_memory_is_filled_from_another_session(opened: Any) -> None:
         assert memory.restore("before") == 2
         found = texts(memory.query("alpha beta gamma", short_term_only=True, k=5))
         assert sorted(found) == [["beta"], ["gamma"]]
+        memory.query("gamma", k=1)
+        assert memory.restore("now") == 2  # its own: what it has used is not lost
+        assert sorted(texts(memory.query("alpha beta gamma", short_term_only=True, k=5))) == [["beta"], ["gamma"]]
         with pytest.raises(InvalidMemoryRequest, match="there is no session or collection 'never'"):
             memory.restore("never")
 

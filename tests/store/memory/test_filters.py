@@ -107,6 +107,8 @@ def test_operators_on_text(match: Match, condition: object, expected: list[int])
         ({"metadata.place.city": "Graz"}, [5]),
         ({"metadata.tags.0": "new"}, [4]),
         ({"metadata.a/b~c": 1}, [6]),
+        ({"metadata.shop\\.example.open": True}, [6]),
+        ({"metadata.shop.example.open": True}, []),
     ],
 )
 def test_operators_on_metadata_compare_values_of_one_type(match: Match, condition: object, expected: list[int]) -> None:
@@ -117,7 +119,7 @@ def test_operators_on_metadata_compare_values_of_one_type(match: Match, conditio
         {"mood": True},
         {"mood": None, "tags": ["new", 7, False, None]},
         {"place": {"city": "Graz"}, "tags": {"new": 7}},
-        {"a/b~c": 1},
+        {"a/b~c": 1, "shop.example": {"open": True}},
     )
     assert match(units, condition) == expected
 
