@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from numbers import Integral
 from typing import Any, get_args
 
 import msgspec
@@ -146,7 +145,7 @@ class Query(Struct, frozen=True, kw_only=True):
             raise InvalidMemoryRequest("a query needs a text or a vector")
         if len(self.text) > UNIT_CHARS_MAX:
             raise InvalidMemoryRequest(f"the text of a query must have at most {UNIT_CHARS_MAX:,} characters")
-        if not isinstance(self.k, Integral) or not 1 <= self.k <= K_MAX:  # programs may compute it
+        if not isinstance(self.k, int | np.integer) or not 1 <= self.k <= K_MAX:  # programs may compute it
             raise InvalidMemoryRequest(f"k must be a whole number from 1 to {K_MAX:,}")
         if self.strategy not in get_args(Strategy):
             raise InvalidMemoryRequest(f"strategy must be one of {', '.join(get_args(Strategy))}")

@@ -59,6 +59,10 @@ def _constant(condition: Expression, problems: Problems, path: str, fix: str = "
     value = condition.compiled.facts.value
     if isinstance(value, Unknown) or condition.source == "true":  # `true`, or `always` in an older format, is meant
         return
+    if condition.source == "none":
+        fix = "Write a condition after the key, such as `score > 3`."
+        problems.add("CONDITION_CONSTANT", "an empty condition never holds", condition.at, path=path, fix=fix)
+        return
     spelled = " ".join(condition.source.split())
     outcome = "always" if value else "never"
     if not value and _ORDERS.search(spelled):

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scripts.expressions.suggestions import SURE, colon_fix, likeness, suggest
 from scripts.expressions.values import shorten
@@ -63,6 +64,11 @@ def character_fix(word: str) -> str:
     return _FULL_WIDTH if "：" in word else hidden_character(word)
 
 
+def is_without_colon(key: Scalar, value: Tree) -> bool:
+    """Return whether a key in { } has no colon after it, as in `{say: Well, then}`."""
+    return is_empty(value) and value.at == replace(key.at, column=key.at.column + len(key.text))
+
+
 def unknown_key_fix(
     key: Scalar, value: Tree, fields: Mapping[str, Field], present: Collection[str], path: str, written: FileFormat
 ) -> str:
@@ -76,7 +82,7 @@ def unknown_key_fix(
     if fix:
         return fix
     allowed = [field.key for field in fields.values() if not field.instead]
-    if is_empty(value) and max(map(partial(likeness, key.text), allowed), default=0) < SURE:
+    if is_without_colon(key, value) and max(map(partial(likeness, key.text), allowed), default=0) < SURE:
         return f"Write a point in a number, such as 1.5. {COMMA}" if key.text.isdecimal() else COMMA
     return _CONTINUED if " " in key.text.strip() else suggest(key.text, allowed, used=present)
 

@@ -35,6 +35,7 @@ from scripts.yaml.key_fixes import (
     FileFormat,
     action_fix,
     dash_fix,
+    is_without_colon,
     keys_fix,
     mapping_fix,
     pair_fix,
@@ -451,7 +452,7 @@ class StructReader:
         """Report keys in { } without a colon after a text without quotes: they are probably the rest of the text."""
         for (_, before), (key, value) in itertools.pairwise(tree.pairs) if self._language == "1" else ():
             is_text = isinstance(before, Scalar) and before.plain and isinstance(before.value, str)
-            if is_text and key.plain and is_empty(value) and value.at == _end(key):
+            if is_text and key.plain and is_without_colon(key, value):
                 self.add("UNKNOWN_KEY", f"`{key.text}` has no value", key.at, COMMA, severity="warning")
 
     def _plain_value(self, tree: Tree, field: Field) -> Tree:
@@ -551,10 +552,6 @@ def _cut_expression(tree: Mapping) -> Tree | None:
         if isinstance(value, Scalar) and value.plain and value.text.startswith("=") and is_empty(following):
             return value
     return None
-
-
-def _end(word: Scalar) -> Location:
-    return replace(word.at, column=word.at.column + len(word.text))
 
 
 def _key(tree: Mapping, name: str) -> Scalar:
