@@ -82,6 +82,7 @@ async def run() -> None:
             path = f"/api/sessions/{begun['sessionId']}/messages"
             for _ in range(2):
                 await client.post(path, json={"content": "hello"})
+            await asyncio.sleep(1)  # the tasks that began with the application are at rest
             trace = Trace()
             sys.setprofile(trace)
             try:
