@@ -2,7 +2,7 @@
 
 from api.sessions.row_mapping import messages_of
 from runtime.context.selection import HEAD_MAX
-from runtime.context.windows import head_of, opener_of
+from runtime.context.windows import after_system, head_of, opener_of
 from runtime.state.events import Message
 from runtime.state.state import ContextMemory, Opener
 from store.interface.rows import Gaps, LoadedSession
@@ -19,8 +19,8 @@ async def recent_messages(
     recent = messages_of(await store.turns.recent_messages(tenant, session_id, messages_max, without=gaps))
     if len(recent) < messages_max:
         return recent
-    first = messages_of(await store.turns.messages(tenant, session_id, limit=HEAD_MAX, without=gaps))
-    return (*(each for each in head_of(first) if each.number < recent[0].number), *recent)
+    head = head_of(messages_of(await store.turns.messages(tenant, session_id, limit=HEAD_MAX, without=gaps)))
+    return (*head, *after_system([each for each in recent if each not in head]))
 
 
 async def messages_of_load(store: Store, loaded: LoadedSession, messages_max: int, gaps: Gaps) -> tuple[Message, ...]:
@@ -30,7 +30,8 @@ async def messages_of_load(store: Store, loaded: LoadedSession, messages_max: in
     begins_with_others = bool(loaded.first_messages) and loaded.first_messages[0].role != "system"
     if gaps or not (is_whole or (begins_with_others and len(rows) >= messages_max)):
         return await recent_messages(store, head.tenant, head.session_id, messages_max, gaps)
-    return messages_of(rows[-messages_max:])
+    messages = messages_of(rows[-messages_max:])
+    return messages if is_whole else after_system(messages)
 
 
 async def first_message(store: Store, tenant: str, session_id: str, gaps: Gaps) -> Opener:

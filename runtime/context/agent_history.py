@@ -72,12 +72,13 @@ class AgentHistory:
         return tuple(self._own) if self._session is None else self._session.current_chat_history
 
     def add_chat_history(self, said: Said | Iterable[Said]) -> None:
-        """Add one or several messages; equal messages are not merged. Raises TypeError, ValueRefused."""
-        for each in _as_list(said):
-            if self._session is not None:
-                self._session.append_message(each)
-            else:
-                self._own.append(_with_number(each, len(self._own) + 1))
+        """Add one or several messages, all or none; equal messages are not merged. Raises TypeError, ValueRefused."""
+        added = [_with_number(each, number) for number, each in enumerate(_as_list(said), len(self._own) + 1)]
+        if self._session is None:
+            self._own += added
+            return
+        for each in added:
+            self._session.append_message(each)
 
     def set_chat_history(self, said: Said | Iterable[Said]) -> None:
         """Replace the whole history by one or several messages. Raises TypeError, ValueRefused."""

@@ -135,7 +135,8 @@ def prompt_record(message: Message) -> dict[str, Any]:
     elif isinstance(parts, list):  # a window cuts the text of a message that is too long
         said = [{"type": "text", "text": message.content}] if message.content else []
         content = [*said, *(part for part in parts if not _text_in(part))]
-    return {"role": message.role, "content": content, **others}
+    own = {"role": message.role, "content": content}
+    return {**own, **others, **own}  # metadata may have these names too
 
 
 def record_of(message: Message) -> dict[str, Value]:

@@ -170,8 +170,9 @@ def prune(window: Messages, settings: ContextSettings, *, deep: bool) -> Message
         most = int(settings.chars_max * LOW_WATER) if deep else settings.chars_max - 1
         said = said[fitting_start(said, most, chars_in) :]
     if len(said) < len(window) - len(head):
-        results = next((place for place, each in enumerate(said) if each.role != "tool"), None)
-        said = window[group_start(window, len(window) - len(said)) :] if results is None else said[results:]
+        places = [place for place, each in enumerate(said) if each.role != "tool"]
+        begin = next((place for place in places if said[place].role != "system"), places[0] if places else None)
+        said = window[group_start(window, len(window) - len(said)) :] if begin is None else said[begin:]
     if len(said) == 1 and settings.chars_max and len(said[0].content) > settings.chars_max:
         said = (_cut(said[0], settings.chars_max),)
     return (*head, *said)

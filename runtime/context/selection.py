@@ -15,7 +15,7 @@ from msgspec import Struct
 from runtime.context.ports import Strategy, View
 from runtime.context.resize import Handlers
 from runtime.context.strategies import Buffer, Resizing, Summary, SummaryBuffer, TokenBuffer, Window
-from runtime.context.windows import group_start, head_of, without_orphan
+from runtime.context.windows import after_system, group_start, head_of, without_orphan
 from runtime.state.events import HISTORY_MAX, Message
 from runtime.state.state import ContextMemory, State
 from scripts.model.actions import Action, Chat
@@ -132,7 +132,8 @@ def newest(messages: Sequence[Message], messages_max: int) -> tuple[Message, ...
     if len(messages) <= messages_max:
         return tuple(messages)
     head, said = _split(messages)
-    return (*head, *said[max(len(said) - messages_max, 0) :])
+    begin = max(len(said) - messages_max, 0)
+    return (*head, *(after_system(said[begin:]) if begin else said))
 
 
 def _complete(messages: Sequence[Message]) -> tuple[Message, ...]:

@@ -1,7 +1,7 @@
 """Windows of a conversation: groups of messages, their cost, and the valid start of a window."""
 
 from collections.abc import Callable, Sequence
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from typing import TypeAlias
 
 import msgspec
@@ -39,6 +39,14 @@ def _others(message: Message) -> str:
 def head_of(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return the system messages at the beginning of a conversation; they remain first in every window."""
     return tuple(takewhile(lambda message: message.role == "system", messages))
+
+
+def after_system(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return the end of a conversation without the system messages that it starts with, unless there are no others.
+
+    Once the messages before them are gone, they would seem to begin the conversation, and remain for ever.
+    """
+    return tuple(dropwhile(lambda message: message.role == "system", messages)) or tuple(messages)
 
 
 def opener_of(messages: Sequence[Message], memory: ContextMemory) -> Opener:

@@ -294,6 +294,24 @@ async def test_the_history_begins_with_the_first_system_message(app: OpenApp, tm
         assert [each["content"] for each in history] == ["Be brief.", *ROLES]
 
 
+async def test_later_system_messages_leave_the_history_in_turn(app: OpenApp, tmp_path: Path) -> None:
+    """They are no beginning of the conversation where the messages before them are not read."""
+    said = [{"role": role, "content": f"{role} {number}"} for number in range(40) for role in ("system", *ROLES)]
+    async with app(tmp_path / "data") as api:
+        session = await api.create_session("chat")
+        for begin in (0, 60):
+            body = {"messages": said[begin : begin + 60]}
+            await api.post(f"/api/sessions/{session['sessionId']}/messages/append", json=body)
+        path = f"/api/sessions/{session['sessionId']}/history"
+        for most in range(1, 7):
+            history = [each["content"] for each in await api.read(path, maxMessages=most)]
+            assert history[:2] in (["system 0", "user 39"], ["system 0", "user 38"])
+        seen = await api.read(path, view="context")
+    async with app(tmp_path / "data") as api:
+        assert await api.read(path, view="context") == seen
+        assert [each["content"] for each in seen][:2] in (["system 0", f"{role} 23"] for role in ROLES)
+
+
 async def test_a_memo_is_shown_and_stands_before_the_messages(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path, Teller()) as api:
         await api.publish_script(script("{strategy: memo, limit: {messages: 4}, resize: {every_n_turns: 2}}"))

@@ -155,6 +155,23 @@ def test_a_prompt_has_messages_as_they_were_added(is_attached) -> None:
     assert agent.request_prefix({})["chat_history"] == messages
 
 
+@pytest.mark.parametrize("is_attached", [True, False])
+def test_of_several_messages_all_or_none_are_added(is_attached) -> None:
+    agent = AgentHistory()
+    if is_attached:
+        agent.attach_session()
+    with pytest.raises(TypeError, match="king"):
+        agent.add_chat_history([*said("a"), {"role": "king", "content": "b"}])
+    assert agent.chat_history == ()
+
+
+def test_metadata_replaces_no_role_or_text_in_a_prompt() -> None:
+    agent = AgentHistory()
+    metadata = {"role": "king", "content": "other", "name": "Ana"}
+    agent.add_chat_history({"role": "user", "content": "Hi", "metadata": metadata})
+    assert agent.request_prefix({})["chat_history"] == [{"role": "user", "content": "Hi", "name": "Ana"}]
+
+
 def test_a_prompt_has_the_shortened_text_of_a_message_with_parts() -> None:
     session = Conversation(settings={"session.limit": {"chars": 1_000}})
     agent = AgentHistory()

@@ -118,6 +118,25 @@ def test_lite_keeps_the_last_messages() -> None:
     assert texts(made.full_chat_history) == ["a", "b", "c", "d"]
 
 
+@pytest.mark.parametrize(
+    ("limit", "window"),
+    [
+        ({"messages": 4}, ["rules", "u5", "a5", "s5"]),
+        ({"messages": 5}, ["rules", "u5", "a5", "s5"]),
+        ({"messages": 6}, ["rules", "a4", "s4", "u5", "a5", "s5"]),
+        ({"chars": 50}, ["rules", "u5", "a5", "s5"]),
+    ],
+)
+def test_later_system_messages_leave_the_window_in_turn(limit, window) -> None:
+    made = Conversation(settings=limited(**limit))
+    made.append_message({"role": "system", "content": "rules"})
+    for number in range(6):
+        for role in ("user", "assistant", "system"):
+            made.append_message({"role": role, "content": f"{role[0]}{number}"})
+            made.resize()
+    assert texts(made.current_chat_history) == window
+
+
 def test_lite_then_goes_down_to_the_characters() -> None:
     made = conversation("a" * 40, "b" * 40, "c" * 40, settings=limited(messages=2, chars=60))
     made.resize("lite")
