@@ -47,7 +47,8 @@ ROLES: Mapping[str, Role] = {
 }
 """Roles of other systems and their names here."""
 _KANA = re.compile("[\u3040-\u30ff]")
-_OWN = ("role", "content", "timestamp", "cuebook", "number", "message_id", "action_id")
+OWN = ("role", "content", "timestamp", "cuebook", "number", "message_id", "action_id")
+"""Fields of a message that are no metadata."""
 
 
 class ImportedMessage(Struct, frozen=True):
@@ -70,6 +71,7 @@ class ImportedConversation(Struct, frozen=True, kw_only=True):
     updated_at: datetime | None = None
     metadata: Mapping[str, Value] = {}
     memory: ContextMemory | None = None
+    settings: ContextSettings | None = None  # None: those of the server
 
 
 class MessageUnusable(ValueError):
@@ -125,7 +127,7 @@ def _message_of(data: object) -> tuple[ImportedMessage, list[str]]:
         raise MessageUnusable(f"a message has at most {CONTENT_CHARS_MAX:,} characters, this one has {len(content):,}")
     if not is_unicode(content):
         raise MessageUnusable("its text is not valid Unicode")
-    rest = {name: value for name, value in data.items() if name not in _OWN}
+    rest = {name: value for name, value in data.items() if name not in OWN}
     nested = rest.pop("metadata", None)
     rest |= nested if isinstance(nested, dict) else {}
     metadata, left_out = usable_metadata(rest | ({PARTS: parts} if parts else {}))
@@ -215,7 +217,7 @@ async def turns_of(
         state = turn.state
         if number == len(exchanges) - 1:
             now = max(now, conversation.updated_at or now)
-            state = _with_memory(state, conversation.memory)
+            state = _with_memory(state, conversation)
             turn = replace(turn, state=state, saved=encode(state))
         row = row_mapping.turn_row(session, program, turn, started_at=started, finished_at=now)
         created = zip(row.messages, times or [now] * len(row.messages), strict=True)
@@ -225,12 +227,14 @@ async def turns_of(
     return rows
 
 
-def _with_memory(state: State, memory: ContextMemory | None) -> State:
-    """Return the state with the context memory; a conversation with a memo continues with it."""
+def _with_memory(state: State, conversation: ImportedConversation) -> State:
+    """Return the state with the context memory and settings; a conversation with a memo continues with it."""
+    memory, settings = conversation.memory, conversation.settings
     if memory is None:
         return state
-    settings = ContextSettings(strategy="memo") if memory.memo else state.context_settings
-    return replace(state, context=memory, context_settings=settings)
+    if memory.memo:
+        settings = replace(settings or ContextSettings(), strategy="memo")
+    return replace(state, context=memory, context_settings=settings or state.context_settings)
 
 
 def _exchanges(messages: Sequence[ImportedMessage]) -> Iterator[list[ImportedMessage]]:

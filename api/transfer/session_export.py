@@ -25,6 +25,7 @@ from api.sessions.turn_runner import TurnRunner
 from api.transfer.document import VERSION, CallPart, Head, MovePart, ScriptPart, SessionPart, TurnPart
 from api.transfer.formats.nanobot import METADATA, SUMMARY
 from api.transfer.formats.yaml_text import yaml_text
+from api.transfer.imported_conversation import OWN
 from runtime.context.messages import MEDIA, PARTS, attachment_texts
 from runtime.state.state import ContextMemory, State, StateUnreadable, decode
 from store.interface.errors import StoreUnavailable
@@ -37,7 +38,7 @@ R = TypeVar("R")
 TURNS_A_PAGE = 50
 CALLS_A_PAGE = 200
 MESSAGES_A_PAGE = 500
-_OWN = frozenset({"role", "content", "timestamp", "cuebook", "_type"})
+_OWN = frozenset({*OWN, "metadata", "_type"})
 
 
 class SessionReader(Struct, frozen=True):
@@ -201,6 +202,8 @@ async def _count_consolidated(source: SessionReader) -> int:
 
 def _message_line(row: MessageRow) -> bytes:
     more = {name: value for name, value in row.metadata.items() if name not in _OWN}
+    if len(more) < len(row.metadata):  # names that a line has itself
+        more["metadata"] = {name: row.metadata[name] for name in row.metadata if name in _OWN}
     own = {"number": row.seq, "message_id": row.message_id, "action_id": row.action_id}
     line = {"role": row.role, "content": _content(row, more.pop(PARTS, None)), "timestamp": row.created_at}
     return msgspec.json.encode(line | more | {"cuebook": own}) + b"\n"

@@ -170,15 +170,25 @@ def _check(tree: object) -> SavedConversation:
 
 
 def _foreign_settings(settings: Mapping[str, object]) -> ContextSettings | None:
-    """Return the settings of a session in those of another program, which contain much else; None if they differ."""
+    """Return the settings of a session in those of another program; None if they cannot be read."""
+    try:
+        return saved_settings(settings)
+    except SettingsInvalid:
+        return None
+
+
+def saved_settings(settings: Mapping[str, object]) -> ContextSettings | None:
+    """Return the settings in a saved conversation, or of a session in those of another program, which contain much
+    else; None if there are none. Raises SettingsInvalid.
+    """
+    if "strategy" in settings:
+        checked_mode(settings["strategy"])
+        return read_settings(settings)
     session = settings.get("session")
     if not isinstance(session, Mapping):
         return None
     known = {name: session[name] for name in ("mode", "limit", "resize", "memo") if name in session}
-    try:
-        return session_settings({"session": known})
-    except SettingsInvalid:
-        return None
+    return session_settings({"session": known})
 
 
 def _convert(tree: object, kind: type[T]) -> T:

@@ -1,15 +1,18 @@
-"""Reads sessions of Agently, as JSON or YAML: the whole history, its window, and a memo.
+"""Reads sessions of Agently, as JSON or YAML: the whole history, its window, a memo, and their settings.
 
 A single conversation (`runtime.context`) has the same field names and is read as well.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Final
 
 from api.transfer.import_report import DocumentInvalid, ImportReport
 from api.transfer.imported_conversation import MESSAGES_MAX, ImportedConversation, MessageReader, usable_metadata
+from runtime.context.serialization import saved_settings
 from runtime.state.state import ContextMemory, LastResize
 from scripts.model.base import ID_CHARS_MAX
+from scripts.model.context_strategies import ContextSettings, SettingsInvalid
 
 FORMAT: Final = "agently"
 _FULL = ("full_chat_history", "full_context")
@@ -38,6 +41,7 @@ def read_session(data: object, report: ImportReport) -> ImportedConversation:
     full, window = _history(data, _FULL), _history(data, _WINDOW)
     reader = MessageReader("message", report)
     history = full if full is not None else window or []
+    before = 0 if window is None else len(history) - len(window) + _count_first_system(window)
     for number, each in enumerate(history, start=1):
         reader.take(number, each)
     own = data.get("id")
@@ -46,8 +50,24 @@ def read_session(data: object, report: ImportReport) -> ImportedConversation:
         messages=reader.messages,
         key=own if isinstance(own, str) and 0 < len(own) <= ID_CHARS_MAX else None,
         created_at=reader.begins_at,
-        memory=_memory(data, reader, len(history) - len(window) if window is not None else 0, report),
+        memory=_memory(data, reader, before if before > _count_first_system(history) else 0, report),
+        settings=_settings(data.get("settings"), report),
     )
+
+
+def _count_first_system(messages: Sequence[object]) -> int:
+    """Return how many system messages there are at the beginning, where every window has them."""
+    return sum(1 for _ in takewhile(lambda each: isinstance(each, dict) and each.get("role") == "system", messages))
+
+
+def _settings(settings: object, report: ImportReport) -> ContextSettings | None:
+    """Return the settings of the window and the memo; None if they are the default."""
+    try:
+        found = saved_settings(settings) if isinstance(settings, dict) else None
+    except SettingsInvalid as error:
+        report.remark(f"the settings are left out: {error}")
+        return None
+    return None if found == ContextSettings(strategy="lite") else found
 
 
 def _history(data: Mapping[str, Any], names: tuple[str, ...]) -> list[object] | None:

@@ -183,6 +183,19 @@ async def test_exported_lines_come_back_as_they_were(api: ApiClient) -> None:
     assert plain(lines)[4]["tool_calls"] == [CALL]
 
 
+async def test_metadata_may_be_named_like_fields_of_a_line(api: ApiClient) -> None:
+    session = await api.create_session("chat")
+    metadata = {"timestamp": 7, "role": "admin", "number": 3, "metadata": {"a": 1}, "plain": "yes"}
+    messages = [{"role": "user", "content": "Hi", "metadata": metadata}]
+    path = f"/api/sessions/{session['sessionId']}"
+    assert (await api.post(f"{path}/messages/append", json={"messages": messages})).is_success
+    lines = (await api.get(f"{path}/export", params={"format": "jsonl"})).content
+    assert json.loads(lines.splitlines()[1])["plain"] == "yes"
+    copy = await import_document(api, lines, copy=True)
+    (said,) = (await document_of(api, copy))["turns"][-1]["messages"]
+    assert said["metadata"] == metadata
+
+
 @pytest.mark.gate
 async def test_an_offset_that_is_none_hides_nothing(api: ApiClient) -> None:
     for offset in (999, None, 0.5, True, "999", -1):
@@ -370,6 +383,39 @@ async def test_a_record_as_content_is_imported_as_json(api: ApiClient) -> None:
     found = await import_document(api, document.encode(), JSON, userId="ana")
     assert (found["messages"], found["skipped"]) == (2, [])
     assert [content for _, content in await api.transcript(found)] == ["said 0", '{"mood":"低","scores":[1,2]}']
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+async def test_a_conversation_goes_on_with_its_settings(api: ApiClient, is_own: bool) -> None:
+    spoken = Conversation(settings={"session.limit.messages": 4, "session.memo.instruct": ["names"]})
+    for each in ({"role": "system", "content": "Be brief."}, *HISTORY):
+        spoken.append_message(each)
+    spoken.resize()
+    document = json.loads(spoken.to_json())
+    if not is_own:
+        session = {"mode": "lite", "limit": {"messages": 4}, "memo": {"instruct": ["names"]}, "record": {"mode": "all"}}
+        document["settings"] = {"session": session, "plugins": {"key": "sk-recognisable"}}
+    found = await import_document(api, json.dumps(document).encode(), JSON, userId="ana")
+    path = f"/api/sessions/{found['sessionId']}"
+    context = await api.read(f"{path}/context")
+    assert (found["remarks"], context["strategy"]) == ([], "lite")
+    assert context["settings"] == {
+        "strategy": "lite",
+        "limit": {"messages": 4},
+        "memo": {"instruct": ["names"]},
+    }
+    seen = await api.read(f"{path}/history", view="context")
+    assert [each["content"] for each in seen] == [each.content for each in spoken.current_chat_history]
+    await api.send_texts(found, "And now?")
+    assert len(await api.read(f"{path}/history", view="context")) <= 4
+
+
+async def test_settings_that_cannot_be_read_are_reported(api: ApiClient) -> None:
+    for unreadable in ({"session": {"limit": {"chars": "many"}}}, {"strategy": "window"}, {"strategy": "lite", "k": 3}):
+        document = json.dumps(AGENTLY | {"settings": unreadable, "memo": {}}).encode()
+        found = await import_document(api, document, JSON, copy=True)
+        assert "the settings are left out" in found["remarks"][0]
+        assert (await api.read(f"/api/sessions/{found['sessionId']}/context"))["strategy"] == "newest"
 
 
 async def test_a_session_of_agently_within_a_document(api: ApiClient) -> None:
