@@ -308,18 +308,18 @@ class Sessions:
         status: Status | None = None,
         script_id: str | None = None,
         key_prefix: str | None = None,
-        metadata: Mapping[str, str] | None = None,
+        metadata: Values | None = None,
         sort: Literal["activity", "created"] = "activity",
         limit: int = 50,
         cursor: str | None = None,
     ) -> SessionList:
-        """Return a page of sessions, the last active first."""
+        """Return a page of sessions, the last active first; all of `metadata` must be in theirs."""
         parameters = {
             "userId": user_id,
             "status": status,
             "scriptId": script_id,
             "keyPrefix": key_prefix,
-            "metadata": [f"{name}:{value}" for name, value in (metadata or {}).items()],
+            "metadata": [f"{name}:{_metadata_text(value)}" for name, value in (metadata or {}).items()],
             "sort": sort,
             "limit": limit,
             "cursor": cursor,
@@ -421,6 +421,11 @@ def _asking(expected_turn: int | None, queue: bool, idempotency_key: str | None)
     if queue:
         headers["Prefer"] = "busy=queue"
     return headers
+
+
+def _metadata_text(value: object) -> str:
+    """Return a text unchanged, another value as JSON, as the filter of the list compares it."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def _request_message(message: Values) -> Values:

@@ -200,7 +200,7 @@ def _columns_differ(row: TurnRead, state: State, program: Program | None) -> Ite
     columns: dict[str, tuple[object, object]] = {
         "number": (row.turn, state.turn),
         "status": (row.status, state.status),
-        "execution status": (row.execution_status, state.execution_status if state.begun else "error"),
+        "execution status": (row.execution_status, state.execution_status),
         "count of messages": (row.message_count, state.message_seq),
         "count of events": (row.event_count, state.event_seq),
         "user": (row.user_id, state.user_id or row.user_id),

@@ -233,7 +233,6 @@ class _Replayer(Struct):
             turn,
             started_at=step.row.started_at,
             finished_at=step.row.finished_at,
-            execution_status="" if turn.state.begun else "error",
         )
 
     async def replay(self, program: Program, step: RecordedStep, model: Model) -> TurnRow:

@@ -223,7 +223,6 @@ class Chat:
         started: datetime,
         key: str | None = None,
         pending: PendingTurn | None = None,
-        execution_status: str = "",
         migration: MigrationRow | None = None,
     ) -> TurnResult:
         """Commit a turn, then update the cached session. Raises ApiError, StoreError."""
@@ -236,7 +235,6 @@ class Chat:
             finished_at=self._clock(),
             idempotency_key=key,
             fingerprint=pending.fingerprint if key is not None and pending is not None else None,
-            execution_status=execution_status,
         )
         result = TurnResult(session, cached.program, turn.state, row, turn.model_calls)
         if pending is not None and turn.state.begun:
@@ -354,8 +352,7 @@ class Chat:
         Raises ApiError.
         """
         cached.history_max = self._runner.contexts.messages_max(cached.program.script, turn.state)
-        status = "" if turn.state.begun else "error"  # as turn 0 of a session that could not start
-        answer = await self.commit(cached, turn, started, execution_status=status, migration=migration)
+        answer = await self.commit(cached, turn, started, migration=migration)
         self.cache.remove(*cached.key)  # the new script may need more of the history
         return answer
 

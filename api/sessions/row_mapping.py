@@ -66,7 +66,6 @@ def turn_row(
     finished_at: datetime,
     idempotency_key: str | None = None,
     fingerprint: str | None = None,
-    execution_status: str = "",
 ) -> TurnRow:
     """Return the database row of a turn."""
     state = turn.state
@@ -78,7 +77,7 @@ def turn_row(
         started_at=started_at,
         finished_at=finished_at,
         status=state.status,
-        execution_status=execution_status or state.execution_status,
+        execution_status=state.execution_status,
         **turn_position_of(program, state),
         state=msgspec.Raw(turn.saved),
         idempotency_key=idempotency_key,

@@ -169,9 +169,7 @@ class SessionCreation(Struct, frozen=True):
         try:
             turn = await self.chat.run(cached, Start(), started, pending)
         except TurnFailed as failed:
-            await self.chat.commit(
-                cached, row_mapping.session_before_first_turn(cached.state), started, key, pending, "error"
-            )
+            await self.chat.commit(cached, row_mapping.session_before_first_turn(cached.state), started, key, pending)
             raise await self.chat.fail(cached, failed) from failed
         return await self.chat.commit(cached, turn, started, key, pending)
 

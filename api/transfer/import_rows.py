@@ -182,7 +182,7 @@ def _turn(where: str, part: TurnPart, owner: Owner, program: Program, state: Sta
         raise DocumentInvalid(f"{where}: {error}") from error
     except (ValueError, OverflowError, msgspec.MsgspecError) as error:
         raise DocumentInvalid(f"{where}: the state cannot be stored: {error}") from error
-    status = state.execution_status if state.begun else "error"
+    status = state.execution_status
     _require(part.execution_status == status, where, f"by its state its execution_status is {status}")
     times = {"started_at": _utc(where, part.started_at), "finished_at": _utc(where, part.finished_at)}
     return TurnRow(**asdict(part) | asdict(owner) | place | times | lists | {"state": msgspec.Raw(saved)})

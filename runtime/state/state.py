@@ -277,10 +277,12 @@ class State(Struct, omit_defaults=True):
 
     @property
     def execution_status(self) -> ExecutionStatus:
-        """Return the session's execution status between two turns."""
-        if self.status == "active":
-            return "waiting_input" if self.wait is not None else "running"
-        return self.status
+        """Return the session's execution status between two turns; `error` if its first turn failed."""
+        if self.status != "active":
+            return self.status
+        if not self.begun:
+            return "error"
+        return "waiting_input" if self.wait is not None else "running"
 
 
 def copy_of(state: State) -> State:

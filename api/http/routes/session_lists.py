@@ -272,9 +272,8 @@ async def get_snapshot(session_id: SessionId, turn: FromPath[int], request: ApiR
     chat = request.services.chat
     cached = await chat.session(request.tenant, session_id)
     row, state = await load_turn(request.services.store, cached, turn)
-    execution_status = state.execution_status if state.begun else "error"
     return SnapshotView.of(
-        snapshot(await chat.program_at(cached, turn), state, execution_status, None),
+        snapshot(await chat.program_at(cached, turn), state, state.execution_status, None),
         cached.session,
         state,
         at=row.finished_at,

@@ -120,10 +120,7 @@ class SimulatedSession(Struct):
             turn = session_before_first_turn(cached.state) if expected == NO_TURN else None
             self.failures += 1
         if turn is not None:
-            status = "error" if failure is not None else ""
-            row = turn_row(
-                cached.session, cached.program, turn, started_at=started, finished_at=finished, execution_status=status
-            )
+            row = turn_row(cached.session, cached.program, turn, started_at=started, finished_at=finished)
             self._apply(turn, row)
         self._draw_next(finished)
         session = cached.session if expected == NO_TURN else None

@@ -104,6 +104,15 @@ async def test_a_session_is_begun_talked_to_and_looked_at(cuebook) -> None:
     assert [event.seq for event in events.data] == list(range(1, len(events.data) + 1))
 
 
+async def test_sessions_are_found_by_metadata_of_any_type(cuebook) -> None:
+    metadata = {"vip": True, "level": 3, "city": "北京", "tags": ["a", "b"], "share": 0.5}
+    session = await cuebook.sessions.create("ana", metadata=metadata)
+    await cuebook.sessions.create("ben", metadata={"vip": False, "level": 4, "tags": ["a"]})
+    for wanted in (*({name: value} for name, value in metadata.items()), metadata):
+        found = (await cuebook.sessions.find(metadata=wanted)).data
+        assert [each.session_id for each in found] == [session.session_id], wanted
+
+
 async def test_without_a_script_it_is_free_conversation(cuebook) -> None:
     session = await cuebook.sessions.create("ana")
     assert (session.ai_message, session.execution_status) == ("", "waiting_input")

@@ -12,6 +12,10 @@ from runtime.state.ports import ModelReply, ModelRequest, OnReply
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
 
+UNABLE = """
+script: unable
+phases: [{phase: p, topics: [{topic: t, actions: [{say: "{{ 'a' * 10 ** 9 }}", id: failing}]}]}]
+"""
 HEAD = """
 script: frail
 default_scope: session
@@ -209,3 +213,18 @@ async def test_a_turn_that_takes_too_long_is_stopped(app: OpenApp, tmp_path: Pat
         error = assert_failed(await api.send_message(session, {"content": "bad"}), "LIMIT_EXCEEDED", *LOOPING)
         assert "0.5 s" in error["message"]
         assert (await api.send_texts(session, "good"))["aiMessage"] == "Fine: good."
+
+
+async def test_a_session_that_cannot_begin_is_error_everywhere(api: ApiClient) -> None:
+    await api.publish_script(UNABLE)
+    failed = await api.post("/api/sessions", json={"userId": "ana", "scriptId": "unable"})
+    path = f"/api/sessions/{failed.json()['error']['context']['sessionId']}"
+    answers = [(await api.post(f"{path}/{change}")).json() for change in ("resume", "clear", "compress")]
+    fork = (await api.post(f"{path}/fork", json={})).json()
+    document = (await api.get(f"{path}/export")).content
+    headers = {"Content-Type": "application/json"}
+    copy = (await api.post("/api/sessions/import", content=document, headers=headers, params={"copy": True})).json()
+    states = [await api.read(f"/api/sessions/{each['sessionId']}") for each in (fork, copy)]
+    states += [await api.read(path), await api.read(f"{path}/snapshots/0"), fork, *answers]
+    assert {each["executionStatus"] for each in states} == {"error"}
+    assert {each["executionStatus"] for each in (await api.read("/api/sessions"))["data"]} == {"error"}
