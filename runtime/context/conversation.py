@@ -277,7 +277,8 @@ class Conversation:
         return serialization.to_yaml(self._save(), key_path)
 
     def load_json(self, text: str | bytes | Mapping[str, object]) -> None:
-        """Replace the conversation by a saved one; the handlers do not change.
+        """Replace the conversation by a saved one with its settings, by default those of `lite`; the handlers do not
+        change.
 
         Raises TypeError for data that is not a conversation, ValueError for invalid JSON; then nothing has changed.
         """

@@ -47,25 +47,26 @@ def _list_parts(message: Message, name: str) -> list[Value]:
 def _describe(part: Mapping[str, Value]) -> dict[str, Value]:
     kind = part["type"]
     inner = part.get(str(kind))
+    if isinstance(inner, str):  # {"type": "image", "image": "https://…"}
+        inner = {"url": inner}
     sources = [part, *([inner] if isinstance(inner, dict) else [])]
     held = [each for source in sources for each in source.values() if isinstance(each, dict) and each is not inner]
     sources += held
     meta = {name: found for name in _META if (found := _first(sources, (name,))) is not None}
-    own = inner if isinstance(inner, str) else None  # {"type": "image", "image": "https://…"}
-    return {"type": str(kind), "ref": _first(sources, _REFS) or _short(own), "meta": meta}
+    return {"type": str(kind), "ref": _first(sources, _REFS), "meta": meta}
 
 
 def _first(sources: list[Mapping[str, Value]], names: tuple[str, ...]) -> Value:
     """Return the first of these names that has a plain value in one of the sources."""
-    for source in sources:
-        for name in names:
+    for name in names:
+        for source in sources:
             value = source.get(name)
             if isinstance(value, str | int | float) and value != "":
                 return _short(value)
     return None
 
 
-def _short(value: str | float | None) -> Value:
+def _short(value: str | float) -> Value:
     return value[:REF_CHARS_MAX] if isinstance(value, str) else value
 
 

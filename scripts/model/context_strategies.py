@@ -29,7 +29,7 @@ class SettingsInvalid(ValueError):
 
 
 class Limit(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The maximum size of a window before it is shortened; None and 0 set no limit."""
+    """The maximum size of a window before it is shortened; 0 sets no limit, None leaves it to `Resize`."""
 
     chars: Chars | None = None
     messages: Messages | None = None

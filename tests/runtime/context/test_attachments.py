@@ -19,6 +19,9 @@ from runtime.context.messages import attachments_of, message_of, record_of
         ({"type": "file", "file": {"file_id": "f", "name": "a"}}, ("file", "a", {"name": "a"})),
         ({"type": "image_url", "image_url": {"url": "https://x/a.png"}}, ("image_url", "https://x/a.png", {})),
         ({"type": "image_url", "image_url": "https://x/a.png"}, ("image_url", "https://x/a.png", {})),
+        ({"type": "image", "name": "a", "image": "https://x/a"}, ("image", "https://x/a", {"name": "a"})),
+        ({"type": "image_url", "name": "a", "image_url": {"url": "b"}}, ("image_url", "b", {"name": "a"})),
+        ({"type": "file", "id": "f1", "file": {"path": "/a"}}, ("file", "/a", {})),
         ({"type": "image", "source": {"url": "https://x/a.png"}}, ("image", "https://x/a.png", {})),
         (
             {
