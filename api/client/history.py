@@ -48,7 +48,7 @@ class Conversations(Protocol):
     async def history(
         self, session_id: str, *, max_messages: int = 50, max_tokens: int | None = None
     ) -> list[dict[str, Any]]:
-        """Return the last messages of a session, from the start of an exchange."""
+        """Return the last messages of a session, from a message of the user's on."""
 
     async def append(self, session_id: str, messages: Sequence[ChatMessage]) -> Any:
         """Append messages to a session in one turn."""
@@ -270,7 +270,7 @@ class StoreConversations:
     async def history(
         self, session_id: str, *, max_messages: int = 50, max_tokens: int | None = None
     ) -> list[dict[str, Any]]:
-        """Return the last messages of a session as the store has them, from where an exchange begins."""
+        """Return the last messages of a session as the store has them, from a message of the user's on."""
         loaded = await _result(self._store.load, session_id)
         messages = [_message_of(each, number) for number, each in enumerate(loaded, 1)]
         return [dict(loaded[each.number - 1]) for each in recent(messages, max_messages, max_tokens)]

@@ -346,7 +346,7 @@ class Sessions:
     async def history(
         self, session_id: str, *, max_messages: int = 50, max_tokens: int | None = None
     ) -> list[dict[str, Any]]:
-        """Return the last messages as `{"role", "content"}` for a prompt, from the start of an exchange."""
+        """Return the last messages as `{"role", "content"}` for a prompt, from a message of the user's on."""
         parameters = {"maxMessages": max_messages, "maxTokens": max_tokens}
         return await self._history(session_id, parameters)
 

@@ -24,7 +24,7 @@ from store.store import Store
 
 NEWEST = "newest"  # name of the context without a chosen strategy
 SUMMARY, MEMO = "[Conversation Summary]", "[Memo]"
-MORE = 20  # additional messages, to find the start of an exchange
+MORE = 20  # additional messages, to find a message of the opener
 _PROMPT_FIELDS = ("name", "reasoning_content", "tool_calls", "tool_call_id")  # metadata of a message that prompts need
 
 
@@ -77,7 +77,7 @@ def context_view(contexts: Contexts, cached: CachedSession) -> ContextView:
 async def history_of(
     store: Store, cached: CachedSession, messages_max: int, tokens_max: int | None
 ) -> list[PromptMessage]:
-    """Return the last messages of a conversation, from the start of an exchange, for an application's own prompt."""
+    """Return the last messages of a conversation, from a message of the opener on, for an application's own prompt."""
     gaps = cached.state.gaps
     opener = cached.state.context.opener if cached.state.context is not None else None
     if opener is None:

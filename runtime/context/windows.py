@@ -106,10 +106,11 @@ def group_start(messages: Sequence[Message], begin: int) -> int:
 def recent(
     messages: Sequence[Message], messages_max: int, tokens_max: int | None = None, opener: Opener | None = None
 ) -> tuple[Message, ...]:
-    """Return the end of a conversation, from the beginning of an exchange on (`get_history` of nanobot), after the
-    system messages with which the conversation begins.
+    """Return the end of a conversation, from a message of the opener on (`get_history` of nanobot), after the system
+    messages with which the conversation begins.
 
-    An exchange that alone exceeds `messages_max` or `tokens_max` is returned whole, whatever its length.
+    They begin with the first question that fits into `messages_max` and `tokens_max`, else with the last question,
+    whatever the length of its answer.
     """
     opener = opener or opener_of(messages, ContextMemory())
     head = head_of(messages)
@@ -117,9 +118,9 @@ def recent(
     begin = max(len(said) - max(messages_max - len(head), 1), 0)
     if tokens_max is not None:
         begin += fitting_start(said[begin:], tokens_max - sum(map(tokens_in, head)), tokens_in)
-    starts = _starts(said, opener, 0)
-    later = [start for start in starts if start >= begin]
-    found = later[:1] or starts[-1:] or [without_orphan(said, begin)]
+    questions = [place for place, each in enumerate(said) if each.role == opener]
+    fitting = [place for place in questions if place >= begin]
+    found = fitting[:1] or questions[-1:] or [without_orphan(said, begin)]
     return (*head, *said[found[0] :])
 
 

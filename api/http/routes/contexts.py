@@ -26,7 +26,7 @@ async def get_history(
         int,
         query(
             "maxMessages",
-            "The greatest number of messages; a longer exchange is returned as a whole.",
+            "The greatest number of messages; a longer answer is returned with its question.",
             ge=1,
             le=MESSAGES_MAX - MORE,
         ),
@@ -38,9 +38,10 @@ async def get_history(
         Literal["messages", "context"], query("view", "`context`: what models see, after the summary and memo.")
     ] = "messages",
 ) -> list[PromptMessage]:
-    """Return the last messages as `{role, content}` with tool calls, from the start of an exchange.
+    """Return the last messages as `{role, content}` with tool calls, from a message of the user on.
 
-    Attachments follow the text of a message, as `[image: https://example.org/1]`. Nothing is changed.
+    If the assistant began the conversation, they begin with one of its messages. Attachments follow the text of a
+    message, as `[image: https://example.org/1]`. Nothing is changed.
     """
     cached, turn_runner = await _readable(session_id, request), request.services.turn_runner
     if view == "context":

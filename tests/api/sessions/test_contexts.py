@@ -294,6 +294,15 @@ async def test_the_history_begins_with_the_first_system_message(app: OpenApp, tm
         assert [each["content"] for each in history] == ["Be brief.", *ROLES]
 
 
+async def test_a_run_without_answers_is_no_reason_for_more(app: OpenApp, tmp_path: Path) -> None:
+    said = [{"role": "user", "content": f"said {number}"} for number in range(60)]
+    async with app(tmp_path / "data") as api:
+        session = await api.create_session("chat")
+        await api.post(f"/api/sessions/{session['sessionId']}/messages/append", json={"messages": said})
+        history = await api.read(f"/api/sessions/{session['sessionId']}/history", maxMessages=3)
+        assert [each["content"] for each in history] == ["said 57", "said 58", "said 59"]
+
+
 async def test_later_system_messages_leave_the_history_in_turn(app: OpenApp, tmp_path: Path) -> None:
     """They are no beginning of the conversation where the messages before them are not read."""
     said = [{"role": role, "content": f"{role} {number}"} for number in range(40) for role in ("system", *ROLES)]

@@ -117,6 +117,11 @@ def test_lite_shows_no_more_than_its_limits_without_upkeep(messages_of, limit, e
         ("uatatauata", 4, [7, 8, 9, 10]),
         ("uatatauata", 3, [7, 8, 9, 10]),  # one exchange that is longer is given whole
         ("uatatatatata", 5, list(range(1, 13))),
+        ("uuatatata", 3, list(range(2, 10))),  # its question comes along, not what was said before it
+        ("ua" + "u" * 60, 5, [58, 59, 60, 61, 62]),  # a run without answers is no reason for more
+        ("ua" + "u" * 9 + "a", 4, [9, 10, 11, 12]),
+        ("u" * 9 + "aua", 6, [7, 8, 9, 10, 11, 12]),
+        ("au" + "a" * 9 + "u", 4, [9, 10, 11, 12]),
         ("sua" + "ua" * 9, 5, [1, 18, 19, 20, 21]),  # the first system message stays first, and counts
         ("ssuaua", 50, [1, 2, 3, 4, 5, 6]),
         ("s", 3, [1]),
