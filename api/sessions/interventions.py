@@ -133,7 +133,8 @@ class Interventions(Struct, frozen=True):
         """Return the unchanged session, without messages or events."""
         row, _ = await load_turn(self.runner.store, cached, cached.state.turn)
         quiet = msgspec.structs.replace(row, messages=[], variables=[], events=[])
-        return TurnResult(cached.session, cached.program, cached.state, quiet)
+        failed = cached.failure is not None
+        return TurnResult(cached.session, cached.program, cached.state, quiet, has_failed=failed)
 
     async def _take(
         self,

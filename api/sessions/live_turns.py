@@ -21,7 +21,7 @@ from api.sessions.sse import EventPosition, encode_frame, frame_id, reset_frame
 from api.settings import Settings
 from runtime.state.ports import MessageDelta, MessageReset
 from runtime.state.program import Program
-from runtime.state.state import State
+from runtime.state.state import ExecutionStatus, State
 from runtime.turn.calls import ModelCall
 from store.interface.rows import SessionRow, TurnRow
 
@@ -206,6 +206,13 @@ class TurnResult(Struct):
     model_calls: tuple[ModelCall, ...] = ()
     body: bytes = b""
     """The answer to the request, if it was encoded while the turn was being committed."""
+    has_failed: bool = False
+    """Whether the last attempt at the next turn failed; this request has changed nothing."""
+
+    @property
+    def execution_status(self) -> ExecutionStatus:
+        """Return the execution status of the session."""
+        return "error" if self.has_failed else self.state.execution_status
 
 
 class PendingTurn:

@@ -256,7 +256,7 @@ async def _apply(change: Change, planned: PlannedIntervention) -> Response[Sessi
 def _change_response(kind: type[C], answer: TurnResult, events: bool, **others: Any) -> Response[C]:
     state, row = answer.state, answer.row
     body = kind.of(
-        snapshot(answer.program, state, state.execution_status, None),
+        snapshot(answer.program, state, answer.execution_status, None),
         answer.session,
         state,
         messages=[message_view(message) for message in row.messages],

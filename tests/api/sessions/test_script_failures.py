@@ -192,6 +192,9 @@ async def test_later_model_failure_leaves_the_session_at_its_question(app: OpenA
         assert answer.headers["retry-after"] == "5"
         failed = await seen(api, session)
         assert (failed["executionStatus"], failed["turn"], failed["wait"]) == ("error", 0, {"kind": "text"})
+        for change in ("resume", "compress"):  # nothing to do
+            unchanged = (await api.post(f"/api/sessions/{session['sessionId']}/{change}")).json()
+            assert (unchanged["executionStatus"], unchanged["turn"]) == ("error", 0)
         model.fails = False
         retried = (await api.send_message(session, {"content": "I am Ana"}, headers)).json()
         untroubled = await api.send_texts(await api.create_session("led"), "I am Ana")
