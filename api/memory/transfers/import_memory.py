@@ -32,10 +32,12 @@ from api.memory.transfers.memory_document import (
     may_contain,
 )
 from api.schemas.memory_work import MemoryImportView
+from runtime.memory.short_term import ShortTermMemory
 from scripts.expressions.values import ValueRefused, to_value
 from store.interface.errors import MemoryMoved, StoreBusy
 from store.interface.memory_filters import parse
 from store.interface.memory_rows import GroupRow, MemoryChange, OwnerRow, UnitRow, VectorRows
+from store.interface.rows import JsonText
 from store.memory.memory_repository import MemoryRepository
 
 LENGTH_TOLERANCE = 1e-3
@@ -197,8 +199,15 @@ async def _plan(memory: MemoryRepository, target: ImportTarget, content: Content
     taken = [each for each in (*file_groups, *ids) if each in existing and each != content.header.memory_id]
     if taken:
         raise IdsExist(list(dict.fromkeys(taken)))
+    members = _members(units, owner.sequence + 1)
     groups = [
-        GroupRow(tenant=tenant, user_id=user_id, group_id=group.group_id, created_at=group.created_at)
+        GroupRow(
+            tenant=tenant,
+            user_id=user_id,
+            group_id=group.group_id,
+            created_at=group.created_at,
+            short_term=_with_context(members.get(group.group_id, ())),
+        )
         for group in content.header.groups
     ]
     vectors = sum(unit.vector is not None for unit in units)
@@ -219,6 +228,20 @@ async def _plan(memory: MemoryRepository, target: ImportTarget, content: Content
             dry_run=target.dry_run,
         ),
     )
+
+
+def _members(units: Iterable[UnitPart], first: int) -> dict[str, list[int]]:
+    """Return the new numbers of the messages and notes of each group; `first` is that of the first unit."""
+    members: dict[str, list[int]] = {}
+    for number, unit in enumerate(units, first):
+        if unit.rank == 0:
+            members.setdefault(unit.group_id, []).append(number)
+    return members
+
+
+def _with_context(members: Iterable[int]) -> JsonText:
+    """Return the short-term memory of a group whose context is the newest of its messages and notes."""
+    return JsonText(msgspec.json.encode(ShortTermMemory().with_messages(members)))
 
 
 # -- validation -------------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from tests.support.memory_findings import memory_findings
 
 MOMENT = datetime(2025, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 FORMS: tuple[Form, ...] = ("json", "parquet", "sqlite")
+JSON = {"Content-Type": "application/json"}
 PLACED = ("sequence", "last_visit", "tells_from")
 
 
@@ -206,6 +207,20 @@ async def test_the_words_of_messages_go_with_them(app: OpenApp, tmp_path: Path) 
     assert {each.session_id for each in imported} == {None}
     assert await memory_findings(store) == []
     await store.close()
+
+
+async def test_imported_groups_have_a_context(app: OpenApp, tmp_path: Path) -> None:
+    units, ben = "/api/memory/units", {"userId": "ben"}
+    async with app(tmp_path / "data", "none") as api:
+        for name in ("old", "new"):
+            texts = [{"content": f"the {name} boat {number}"} for number in range(12)]
+            await api.post(units, json={"userId": "ana", "group": name, "units": texts})
+        file = (await api.get("/api/memory/export", params={"userId": "ana"})).content
+        await api.post("/api/memory/import", params=ben, headers=JSON, content=file)
+        context = (await api.get("/api/memory/groups/old/context", params=ben)).json()["units"]
+        assert [each["content"] for each in context] == [f"the old boat {number}" for number in range(2, 12)]
+        would_go = await api.post("/api/memory/forget", json={**ben, "share": 1, "dryRun": True})
+        assert would_go.json()["wouldGo"]["total"] == 14  # the context of the newest group stays
 
 
 # -- damaged files --------------------------------------------------------------------------------------------------
