@@ -128,7 +128,7 @@ class Memories(Struct, frozen=True):
         `short_term` is the capacity of its short-term memory and `context_length` that of its context, in units; None
         leaves them unchanged. LATEST is the newest group, or a new one if there is none. Raises InvalidMemoryRequest.
         """
-        _check_capacity(short_term, context_length)
+        short_term, context_length = _checked_room(short_term, context_length)
 
         def start(loaded: LoadedMemory, draft: MemoryTransaction) -> StartedGroup:
             name = (newest_of(loaded.groups.values()) or self.ids()) if group_id == LATEST else group_id or self.ids()
@@ -309,11 +309,20 @@ def _check(group_id: str, units: Sequence[NewUnit]) -> list[NewUnit]:
     return checked
 
 
-def _check_capacity(short_term: int | None, context_length: int | None) -> None:
-    if short_term is not None and not 0 <= short_term <= CAPACITY_MAX:
+def _checked_room(short_term: int | None, context_length: int | None) -> tuple[int | None, int | None]:
+    """Return both capacities as whole numbers: programs may compute them. Raises InvalidMemoryRequest."""
+    if short_term is not None and not _is_whole(short_term, 0, CAPACITY_MAX):
         raise InvalidMemoryRequest(f"short-term memory holds from 0 to {CAPACITY_MAX:,} units; 0: there is none")
-    if context_length is not None and not 1 <= context_length <= CONTEXT_LENGTH_MAX:
+    if context_length is not None and not _is_whole(context_length, 1, CONTEXT_LENGTH_MAX):
         raise InvalidMemoryRequest(f"a context holds from 1 to {CONTEXT_LENGTH_MAX:,} units")
+    return (
+        None if short_term is None else int(short_term),
+        None if context_length is None else int(context_length),
+    )
+
+
+def _is_whole(number: int, least: int, most: int) -> bool:
+    return isinstance(number, int | np.integer) and least <= number <= most
 
 
 def _check_group(group_id: str) -> None:

@@ -361,6 +361,18 @@ def test_number_of_hits_is_a_whole_number(memory: UserMemory, k: Any) -> None:
         memory.query("tea", k=k)
 
 
+@pytest.mark.parametrize("room", [{"short_term": 1.5}, {"context_length": 2.5}, {"short_term": "5"}])
+def test_capacity_is_a_whole_number(opened: Any, room: Any) -> None:
+    with opened(**room) as memory, pytest.raises(InvalidMemoryRequest, match=r"holds from \d to 1,000 units"):
+        memory.start_session("monday")
+    with opened(short_term=np.int64(5), context_length=np.int64(1)) as memory:
+        memory.start_session("monday")
+        said(memory, "alpha", "beta")
+        assert texts(memory.query("alpha", short_term_only=True)) == [["alpha"]]
+    with opened() as memory:
+        assert [unit.content for unit in memory.units()] == ["alpha", "beta"]
+
+
 def test_latest_session_to_restore_is_one_with_units(opened: Any) -> None:
     with opened() as memory:
         memory.start_session("talk")
