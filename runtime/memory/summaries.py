@@ -181,11 +181,11 @@ async def _summarise(tree: Tree, level: int, group: _Group, before: str, options
     """Summarise the new items of a group; None if there are none."""
     node = tree.find(group.node_id)
     current = None if node is None or node.is_stale else node
-    new_members = [
+    new_members = tree.in_order(
         member
         for member in group.members
         if current is None or tree[member].parent_id != group.node_id or not tree.is_summarised(member)
-    ]
+    )
     if not new_members:
         return None
     written = Summary(current.content if current is not None else "")

@@ -186,6 +186,20 @@ async def test_a_summary_that_was_removed_is_written_again(memory, word_summariz
     assert set(sound(memory, "visit").content.split()) == set("abcde")
 
 
+async def test_rebuilt_summary_is_in_order_of_time(memory, word_summarizer) -> None:
+    said = memory.say("a", "b", "c")
+    free = said[1].unit_id  # as a unit that is valid again
+    await memory.follow(summarise_group(memory.units, "visit", memory.options(word_summarizer())))
+    memory.units = [
+        replace(unit, parent_id=None if unit.unit_id == free else unit.parent_id, is_stale=unit.rank == 1)
+        for unit in memory.units
+    ]
+    ask = word_summarizer()
+    await memory.follow(summarise_group(memory.units, "visit", memory.options(ask)))
+    assert ask.fed == [["a", "b", "c"]]
+    sound(memory, "visit")
+
+
 async def test_a_session_that_is_rewound_completely_leaves_no_summary(memory, word_summarizer) -> None:
     said = memory.say(*"abcde")
     await memory.follow(summarise_group(memory.units, "visit", memory.options(word_summarizer(), units_max=2)))
