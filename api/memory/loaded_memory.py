@@ -241,6 +241,18 @@ class LoadedMemory:
             entries.append(unit.index_entry(self.sequence_of))
         if entries:
             self.bank.add(entries)
+        self._place_under({row.unit_id: row.sequence for row in rows if row.rank})
+
+    def _place_under(self, summaries: Mapping[str, int]) -> None:
+        """Place the units that added summaries cover under them in the index: they are older, so that their entries
+        could not name these; and a rewritten summary has a new number.
+        """
+        below: dict[int, list[int]] = {}
+        for unit in self.units.values() if summaries else ():
+            if (parent := summaries.get(unit.parent_id or "")) is not None:
+                below.setdefault(parent, []).append(unit.sequence)
+        for parent, covered in below.items():
+            self.bank.place_under(parent, covered)
 
     def add_vectors(self, sequences: Sequence[int], vectors: Sequence[bytes]) -> None:
         """Add vectors of units from the database; an empty one means that the text cannot be embedded."""

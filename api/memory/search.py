@@ -119,7 +119,7 @@ def _hits(
             excluded=excluded,
             strategy=query.strategy,
             decay=query.decay,
-            now=now,
+            now=query.as_of or now,
             min_score=query.min_score,
             explain=query.explain,
             with_fillers=query.filters is not None or not query.text.strip(),

@@ -171,7 +171,8 @@ class _ImportPlan(Struct, frozen=True, kw_only=True):
             "last_visit": max(sequence, self.first - 1 + bisect_right(numbers, part.last_visit)),
             "trust": part.trust if self.is_trusted else "foreign",
             "tells_from": min(last, self.first + bisect_left(numbers, part.tells_from)) if part.tells_from else 0,
-            "superseded_by": self._id(part.superseded_by),
+            # also by a unit that was forgotten, without which it would count as valid
+            "superseded_by": part.superseded_by and self.ids.get(part.superseded_by, part.superseded_by),
             "duplicate_of": self._id(part.duplicate_of),
         }
         return UnitRow(tenant=self.owner.tenant, user_id=self.owner.user_id, **fields)

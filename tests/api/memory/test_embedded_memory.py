@@ -283,6 +283,14 @@ def test_a_decay_is_given_in_days(memory: UserMemory) -> None:
             memory.query("river", decay=wrong)
 
 
+def test_units_decay_until_the_time_of_the_search(memory: UserMemory) -> None:
+    said(memory, "tea of old", creation_time=BEGUN - timedelta(days=90))
+    said(memory, "tea of late", creation_time=BEGUN)
+    found = memory.query("tea", as_of=BEGUN, decay={"half_life_days": 30, "floor": 0.5}, explain=True)
+    faded = {each.content: each.signals["faded"] for chain in found.chains for each in chain.units}
+    assert faded == {"tea of old": 0.5, "tea of late": 1.0}
+
+
 def test_visits_count_for_a_unit_and_its_ancestors_with_times(opened: Any) -> None:
     with opened(context_length=1) as memory:
         session = memory.start_session("talk")
@@ -335,6 +343,23 @@ def test_a_memory_that_is_opened_again_is_the_same(opened: Any) -> None:
         assert memory.sessions() == sessions
         assert memory.start_session("LATEST") == "second"
         assert memory.get_context() == context
+
+
+def test_summaries_count_for_their_units_after_reopening(opened: Any) -> None:
+    def signals(memory: UserMemory) -> list[Any]:
+        found = memory.query("the river", k=3, strategy="lexical", explain=True, add_to_short_term=False)
+        return [(each.content, each.score, each.signals["summary_words"]) for c in found.chains for each in c.units]
+
+    with opened(embedder="none") as memory:
+        said(memory, "The river is cold.", "A boat was on it.", "We had bread.")
+        memory.summarise()
+        first = signals(memory)
+        said(memory, "Good night then.")
+        memory.summarise()  # writes the summary again
+        again = signals(memory)
+    with opened(embedder="none") as memory:
+        assert signals(memory) == again
+    assert all(share > 0 for _, _, share in (*first, *again))
 
 
 def test_latest_session_of_none_is_new_and_a_name_is_retained(opened: Any) -> None:

@@ -211,7 +211,7 @@ async def test_the_words_of_messages_go_with_them(app: OpenApp, tmp_path: Path) 
 
 async def test_imported_groups_have_a_context(app: OpenApp, tmp_path: Path) -> None:
     units, ben = "/api/memory/units", {"userId": "ben"}
-    async with app(tmp_path / "data", "none") as api:
+    async with app(tmp_path / "data") as api:
         for name in ("old", "new"):
             texts = [{"content": f"the {name} boat {number}"} for number in range(12)]
             await api.post(units, json={"userId": "ana", "group": name, "units": texts})
@@ -221,6 +221,24 @@ async def test_imported_groups_have_a_context(app: OpenApp, tmp_path: Path) -> N
         assert [each["content"] for each in context] == [f"the old boat {number}" for number in range(2, 12)]
         would_go = await api.post("/api/memory/forget", json={**ben, "share": 1, "dryRun": True})
         assert would_go.json()["wouldGo"]["total"] == 14  # the context of the newest group stays
+
+
+async def test_superseded_fact_stays_so_without_the_later_one(app: OpenApp, tmp_path: Path) -> None:
+    ana, ben, wait = {"userId": "ana"}, {"userId": "ben"}, {"Prefer": "wait=30"}
+    facts = [
+        {"content": "Ana lives in Graz", "unitId": "graz", "neverDelete": True},
+        {"content": "Ana lives in Faro", "supersedes": "graz"},
+    ]
+    async with app(tmp_path / "data") as api:
+        for group, unit in (("facts", facts[0]), ("facts", facts[1]), ("diary", {"content": "a walk"})):
+            await api.post("/api/memory/units", json={**ana, "group": group, "units": [unit]})
+        await api.post("/api/memory/forget", json={**ana, "share": 1}, headers=wait)
+        file = (await api.get("/api/memory/export", params=ana)).content
+        await api.post("/api/memory/import", params=ben, headers=JSON, content=file)
+        await api.post("/api/memory/summarise", json=ben, headers=wait)
+        units = (await api.get("/api/memory/units", params=ben)).json()["data"]
+        assert [each["content"] for each in units if "Ana" in each["content"]] == ["Ana lives in Graz"]
+        assert next(each for each in units if each["rank"] == 2)["content"] == "[Extract]\nuser: a walk"
 
 
 # -- damaged files --------------------------------------------------------------------------------------------------
