@@ -92,9 +92,10 @@ class LoadedMemory:
         return self.owner.sequence
 
     @property
-    def readable(self) -> set[int]:
-        """Return the units without the withdrawn summaries."""
-        return self.units.keys() - self.stale
+    def summarisable(self) -> set[int]:
+        """Return the units that summaries may contain: neither withdrawn summaries nor superseded units."""
+        superseded = {sequence for sequence in self.superseded if self.units[sequence].superseded_by is not None}
+        return self.units.keys() - self.stale - superseded
 
     def get(self, unit_id: str) -> MemoryUnit | None:
         """Return a unit by its id, including withdrawn summaries."""

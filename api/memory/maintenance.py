@@ -129,13 +129,13 @@ class Maintenance(Struct, frozen=True):
 
         `limits` are those of one summary (None: the settings'); `history` is background for the first summaries.
 
-        Raises ConcurrentChange if units were removed in the meantime, so that no summary contains them, and the
+        Raises ConcurrentChange if units were removed or superseded meanwhile, which no summary may contain, and the
         summariser's exceptions; summaries that are written before stay.
         """
         async with self.memory_cache.lock(*owner) as loaded:
             units = [unit for unit in loaded.units.values() if unit.superseded_by is None]
             memory_id = loaded.owner.memory_id
-            known = loaded.readable
+            known = loaded.summarisable
         options = SummaryOptions(
             summarise=self.summarizer_for(*owner), ids=self.ids, limits=limits or self.limits, history=history
         )
@@ -146,12 +146,12 @@ class Maintenance(Struct, frozen=True):
         written = 0
         async for changes in steps:
             async with self.memory_cache.lock(*owner) as loaded:
-                if loaded.owner.memory_id != memory_id or not known <= loaded.readable:
-                    raise ConcurrentChange("units were removed while they were summarised")
+                if loaded.owner.memory_id != memory_id or not known <= loaded.summarisable:
+                    raise ConcurrentChange("units were removed or superseded while they were summarised")
                 draft = MemoryTransaction(loaded, self.clock())
                 _apply(loaded, draft, changes)
                 await self.memory_cache.write(loaded, draft.change())
-                known = loaded.readable
+                known = loaded.summarisable
             written += len(changes.written)
             yield Progress(written, 0)
         if group_id is None:

@@ -9,7 +9,7 @@ import pytest
 
 from api.memory.embedding import EmbeddingService
 from api.memory.maintenance import ConcurrentChange, Maintenance
-from api.memory.requests import Query
+from api.memory.requests import NewUnit, Query
 from runtime.memory.forgetting import ForgetOptions
 from runtime.memory.summaries import GroupLimits, Summary, SummaryRequest
 from tests.support.opened_memory import OpenMemory
@@ -56,6 +56,17 @@ async def test_what_is_removed_during_summarization_is_in_no_summary(open_memory
         await sum_up(memory, model)
         units = await memory.get("diary")
         assert ("boat" in units.content, "secret" in units.content) == (True, False)
+
+
+async def test_fact_superseded_during_summarization_is_in_no_summary(open_memory: OpenMemory) -> None:
+    async with open_memory(embedder="none") as memory:
+        _, earlier = await memory.add("diary", "the blue boat", "she lives in Graz")
+        model, later = Model(), NewUnit(content="she lives in Faro", supersedes=earlier)
+        model.meanwhile = lambda: memory.memories.add(*OWNER, "facts", [later])
+        with pytest.raises(ConcurrentChange):
+            await sum_up(memory, model)
+        await sum_up(memory, model)
+        assert (await memory.get("diary")).content.split() == ["the", "blue", "boat"]
 
 
 async def test_memory_reloaded_during_summarization_is_summarised(open_memory: OpenMemory) -> None:
