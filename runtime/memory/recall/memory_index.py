@@ -16,7 +16,16 @@ from runtime.memory.recall.features import cues_of_question, cues_of_unit
 from runtime.memory.recall.inverted_index import Floats, Postings, Rows
 from runtime.memory.recall.query import FOUND_MAX, IndexEntry, IndexHit, Nearest, Question, date_of, sequences_of
 from runtime.memory.recall.ranking import Ranker, Weights, set_of, shipped_weights
-from runtime.memory.recall.signals import Term, Usual, around, like_signals, meaning_signals, usual_of, words_signals
+from runtime.memory.recall.signals import (
+    Term,
+    Usual,
+    around,
+    even_summaries,
+    like_signals,
+    meaning_signals,
+    usual_of,
+    words_signals,
+)
 from runtime.memory.recall.terms import plain_words, terms_in, terms_of
 
 REMOVED_SHARE_MAX = 0.3  # of the rows, before the index is compacted
@@ -283,7 +292,7 @@ class MemoryIndex:
             signals |= words_signals(columns, near, terms, length_mean=length_mean, group_lengths=lengths)
         if vector is not None:
             signals |= meaning_signals(columns, near, vector, self._usual(vector, of_embedder))
-        return signals
+        return signals | even_summaries(signals)
 
     def _usual(self, vector: Floats, of_embedder: Usual | None) -> Usual:
         """Return the mean and deviation of similarities between this query and a sample of the vectors."""

@@ -12,7 +12,7 @@ Embedders differ in both: similarities of one lie at 0.2 ± 0.15, of another at 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -170,6 +170,18 @@ def meaning_signals(columns: Columns, near: Neighbours, question: Floats, usual:
     for values in signals.values():
         values[unknown] = np.nan
     return signals
+
+
+def even_summaries(signals: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Return the signals of summaries with the mean of the other candidates for those that no summary covers: an absent
+    one would count against them where a summary fits the query, and the newest units have none yet.
+    """
+    even: dict[str, Floats] = {}
+    for name in SUMMARY:
+        values = signals.get(name)
+        if values is not None and not np.isnan(values).all():
+            even[name] = np.where(np.isnan(values), np.nanmean(values), values).astype(np.float32)
+    return even
 
 
 def _ancestors(columns: Columns, rows: Rows) -> list[Rows]:

@@ -345,6 +345,15 @@ def test_a_memory_that_is_opened_again_is_the_same(opened: Any) -> None:
         assert memory.get_context() == context
 
 
+def test_units_without_a_summary_yet_rank_beside_others(opened: Any) -> None:
+    with opened(embedder="none") as memory:
+        said(memory, "I bought a parrot last week.", "We walked along the bank.", "The parrot sleeps all day.")
+        memory.summarise()
+        said(memory, "The parrot learned to whistle.")
+        found = [chain[0] for chain in texts(memory.query("parrot", k=4))]
+        assert "parrot" not in found[3]
+
+
 def test_summaries_count_for_their_units_after_reopening(opened: Any) -> None:
     def signals(memory: UserMemory) -> list[Any]:
         found = memory.query("the river", k=3, strategy="lexical", explain=True, add_to_short_term=False)
