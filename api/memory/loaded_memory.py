@@ -79,6 +79,7 @@ class LoadedMemory:
         # vectors of queries, latest last
         self.recent_queries: deque[NDArray[np.float32]] = deque(maxlen=RECENT_QUERIES_MAX)
         self.stale: set[int] = set()  # summaries that are withdrawn until they are written again
+        self.first_copies: dict[str, int] = {}  # of each unit that has duplicates, the first of them, by its id
         self.superseded: set[int] = set()  # units with a limited time of validity
 
     @property
@@ -207,9 +208,13 @@ class LoadedMemory:
         parent = None if relation.parent_id is None else self.sequence_of.get(relation.parent_id)
         self.bank.place_under(parent, [relation.sequence])
         self.bank.pin(relation.sequence, is_pinned=relation.never_delete)
-        original = None if relation.duplicate_of is None else self.sequence_of.get(relation.duplicate_of)
-        if original is not None:
-            self.bank.link_duplicate(relation.sequence, original)
+        self._link_duplicate(unit)
+
+    def _link_duplicate(self, unit: MemoryUnit) -> None:
+        """Link a duplicate in the index to the unit that it repeats, or if that was removed, to the first other one."""
+        if unit.duplicate_of is not None:
+            original = self.sequence_of.get(unit.duplicate_of) or self.first_copies[unit.duplicate_of]
+            self.bank.link_duplicate(unit.sequence, original)
 
     def _withdraw(self, sequence: int) -> None:
         """Remove a stale summary from the indexes; the unit stays, so that the new summary takes its place."""
@@ -242,6 +247,8 @@ class LoadedMemory:
             entries.append(unit.index_entry(self.sequence_of))
         if entries:
             self.bank.add(entries)
+        for row in rows:
+            self._link_duplicate(self.units[row.sequence])
         self._place_under({row.unit_id: row.sequence for row in rows if row.rank})
 
     def _place_under(self, summaries: Mapping[str, int]) -> None:
@@ -277,7 +284,9 @@ class LoadedMemory:
                 self.seen_otherwise[sequence] = None
 
     def _note(self, unit: MemoryUnit) -> None:
-        """Update the sets of stale and superseded units."""
+        """Update the sets of stale and superseded units, and the first copies."""
+        if unit.duplicate_of is not None:
+            self.first_copies.setdefault(unit.duplicate_of, unit.sequence)
         (self.stale.add if unit.is_stale else self.stale.discard)(unit.sequence)
         is_later = unit.valid_from is not None and unit.valid_from != unit.creation_time
         if unit.valid_to is not None or unit.superseded_by is not None or is_later:
@@ -293,6 +302,8 @@ class LoadedMemory:
             self.seen_otherwise.pop(sequence, None)
             self.superseded.discard(sequence)
             self.stale.discard(sequence)
+            if unit.duplicate_of is not None and self.first_copies.get(unit.duplicate_of) == sequence:
+                del self.first_copies[unit.duplicate_of]
             self.of_rank[unit.rank].discard(sequence)
             if self.sequence_of.get(unit.unit_id) == sequence:
                 del self.sequence_of[unit.unit_id]

@@ -373,6 +373,24 @@ async def test_results_are_distinct_with_count_and_times(open_memory: OpenMemory
             assert sorted(hit.count for hit in hits.values()) == [1, 2, 5]
 
 
+async def test_duplicates_of_a_removed_unit_are_one_result(open_memory: OpenMemory) -> None:
+    async def counts(memory: Any) -> list[int]:
+        found = await memory.memories.query(*OWNER, Query(text="blue pill", k=5, long_term_only=True))
+        return sorted(chain.units[0].count for chain in found.chains)
+
+    pill = "I take the small blue pill with water before I go to my bed upstairs in peace"
+    async with open_memory() as memory:
+        first, _, _ = await memory.add("diary", pill, f"{pill} now", f"{pill} then")
+        await memory.wait_idle()
+        await memory.memories.remove(*OWNER, [first])
+        assert await counts(memory) == [2]
+    async with open_memory() as memory:
+        assert await counts(memory) == [2]
+        await memory.add("diary", f"{pill} now now")
+        await memory.wait_idle()
+        assert await counts(memory) == [3]
+
+
 async def test_fillers_are_recalled_only_by_a_filter(open_memory: OpenMemory) -> None:
     async with open_memory() as memory:
         await memory.add("talk", "ok", "I adopted a parrot", "ok", "thanks", "The parrot sings")
