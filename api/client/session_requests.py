@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 from uuid import uuid4
 
 import msgspec
@@ -49,6 +49,12 @@ from scripts.model.script import Scope
 SEEN_MAX = 50_000  # ids of frames of one stream that are remembered, to skip repeated ones
 _SENT = {field.name: field.encode_name for field in msgspec.structs.fields(ExternalMessage)}
 """Fields of a message that API requests accept, by their names in prompts."""
+DocumentFormat: TypeAlias = Literal["json", "yaml", "jsonl"]
+_MEDIA_TYPES: Mapping[DocumentFormat, str] = {
+    "json": "application/json",
+    "yaml": "application/yaml",
+    "jsonl": "application/x-ndjson",
+}
 
 
 class Sessions:
@@ -377,11 +383,34 @@ class Sessions:
         return (await self._wire.content("GET", path_of(session_id, "export"), parameters=parameters)).decode()
 
     async def import_session(
-        self, document: Values, *, user_id: str | None = None, key: str | None = None, replace: bool = False
+        self,
+        document: Values | str | bytes,
+        form: DocumentFormat = "json",
+        *,
+        user_id: str | None = None,
+        key: str | None = None,
+        file_name: str | None = None,
+        path: str | None = None,
+        replace: bool = False,
+        dry_run: bool = False,
     ) -> ImportView:
-        """Import a JSON document of `export`, or a session of Agently."""
-        parameters = {"userId": user_id, "key": key, "replace": replace}
-        return await self._wire.ask("POST", "/api/sessions/import", ImportView, body=document, parameters=parameters)
+        """Import a document of `export`, or a session of Agently (`json`, `yaml`) or nanobot (`jsonl`).
+
+        Old sessions of nanobot have their key in the `file_name`; `path` leads to the session in the document.
+        """
+        parameters = {
+            "userId": user_id,
+            "key": key,
+            "fileName": file_name,
+            "path": path,
+            "replace": replace,
+            "dryRun": dry_run,
+        }
+        content = document.encode(errors="surrogatepass") if isinstance(document, str) else document
+        headers = {"Content-Type": _MEDIA_TYPES[form]} if isinstance(content, bytes) else None
+        return await self._wire.ask(
+            "POST", "/api/sessions/import", ImportView, body=content, parameters=parameters, headers=headers
+        )
 
     async def snapshots(self, session_id: str, *, after: int | None = None, limit: int = 100) -> SnapshotList:
         """Return a page of turns, each with the position after it."""

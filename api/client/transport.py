@@ -111,7 +111,10 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
 
 
 class RequestOptions(TypedDict, total=False):
-    """What a request contains besides its path, and how long to wait for the response (default: the policy's)."""
+    """What a request contains besides its path, and how long to wait for the response (default: the policy's).
+
+    A body of bytes is sent as it is, with the Content-Type of the headers; any other becomes JSON.
+    """
 
     body: object
     parameters: Mapping[str, Any] | None
@@ -178,18 +181,19 @@ class HttpTransport:
         parameters = options.get("parameters") or {}
         body = options.get("body")
         try:
-            content = None if body is None else msgspec.json.encode(body)
+            content = body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
             sent = options.get("headers") or {}
             headers = [(name.encode(), value.encode()) for name, value in sent.items()]
         except UnicodeEncodeError as error:
             half = "a text has half of a surrogate pair, such as \\ud800, which is not a character"
             raise CuebookError(INVALID, half) from error
-        if content is not None and b"null" in content and not _is_finite(msgspec.to_builtins(body)):
+        is_json = content is not body
+        if is_json and content and b"null" in content and not _is_finite(msgspec.to_builtins(body)):
             raise CuebookError(INVALID, "a number is NaN or infinite, which JSON has no numbers for")
         for name, value in sent.items():
             if has_control(value):
                 raise CuebookError(INVALID, f"{name}: it has a control character or a line break")
-        if content is not None:
+        if is_json:
             headers.append((b"Content-Type", b"application/json"))
         answer_s = options.get("answer_s") or self._patience.answer_s
         return self._http.build_request(

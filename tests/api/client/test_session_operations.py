@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from api.embedded import open_runtime
-from cuebook import Client, CuebookError
+from cuebook import Client, Conversation, CuebookError
 from tests.support.paths import CONVERSATIONS
 
 
@@ -71,3 +71,28 @@ async def test_an_id_that_is_no_id_leads_nowhere_else(cuebook, made_up) -> None:
         with pytest.raises(CuebookError, match="SESSION_NOT_FOUND"):
             await ask(made_up)
     assert not await cuebook.sessions.delete(made_up)
+
+
+async def test_a_document_in_any_format_is_imported_as_text(cuebook, tmp_path: Path) -> None:
+    session = (await cuebook.sessions.create("ana", "visit", key="telegram:1")).session_id
+    await cuebook.sessions.send(session, "阿娜")
+    said = [message.content async for message in cuebook.sessions.transcript(session)]
+    for form in ("json", "yaml", "jsonl"):
+        document = await cuebook.sessions.export(session, form)
+        with pytest.raises(CuebookError, match="EXISTS"):
+            await cuebook.sessions.import_session(document, form)
+        tried = await cuebook.sessions.import_session(document, form, replace=True, dry_run=True)
+        async with open_runtime(tmp_path / form) as other:
+            made = await other.sessions.import_session(document.encode(), form)
+            assert (made.key, made.messages, tried.messages) == ("telegram:1", len(said), len(said))
+            assert [message.content async for message in other.sessions.transcript(made.session_id)] == said
+
+
+async def test_sessions_of_other_programs_are_imported_as_text(cuebook) -> None:
+    lines = '{"role": "user", "content": "你好"}\n{"role": "assistant", "content": "你好！"}\n'
+    made = await cuebook.sessions.import_session(lines, "jsonl", file_name="cli_direct.jsonl", user_id="ana")
+    assert (made.key, made.user_id, made.messages) == ("cli:direct", "ana", 2)
+    spoken = Conversation("c1")
+    spoken.append_message({"role": "user", "content": "Hi"})
+    nested = await cuebook.sessions.import_session(spoken.to_yaml("payload.session"), "yaml", path="payload.session")
+    assert (nested.key, nested.messages) == ("c1", 1)
