@@ -26,7 +26,7 @@ from api.transfer.document import VERSION, CallPart, Head, MovePart, ScriptPart,
 from api.transfer.formats.nanobot import METADATA, SUMMARY
 from api.transfer.formats.yaml_text import yaml_text
 from api.transfer.imported_conversation import OWN
-from runtime.context.messages import MEDIA, PARTS, attachment_texts
+from runtime.context.messages import MEDIA, PARTS, attachment_texts, text_of
 from runtime.state.state import ContextMemory, State, StateUnreadable, decode
 from store.interface.errors import StoreUnavailable
 from store.interface.pages import all_pages
@@ -205,16 +205,21 @@ def _message_line(row: MessageRow) -> bytes:
     if len(more) < len(row.metadata):  # names that a line has itself
         more["metadata"] = {name: row.metadata[name] for name in row.metadata if name in _OWN}
     own = {"number": row.seq, "message_id": row.message_id, "action_id": row.action_id}
-    line = {"role": row.role, "content": _content(row, more.pop(PARTS, None)), "timestamp": row.created_at}
+    content = _content(row, more.get(PARTS))
+    if content is not row.content:
+        more.pop(PARTS)
+    line = {"role": row.role, "content": content, "timestamp": row.created_at}
     return msgspec.json.encode(line | more | {"cuebook": own}) + b"\n"
 
 
 def _content(row: MessageRow, parts: object) -> object:
-    """Return the text, or the parts of a message; parts without text follow its text."""
-    if not isinstance(parts, list) or not parts:
+    """Return the text, or the parts of a message, which follow its text; parts with another text are metadata."""
+    if not isinstance(parts, list) or not all(isinstance(part, str | dict) for part in parts):
         return row.content
-    has_text = any(isinstance(part, str) or (isinstance(part, dict) and "text" in part) for part in parts)
-    return parts if has_text or not row.content else [{"type": "text", "text": row.content}, *parts]
+    if parts and text_of(parts) == row.content:
+        return parts
+    has_text = any(isinstance(part, str) or "text" in part for part in parts)
+    return row.content if has_text or not parts else [{"type": "text", "text": row.content}, *parts]
 
 
 async def markdown_pieces(source: SessionReader) -> AsyncIterator[bytes]:

@@ -95,7 +95,7 @@ def message_of(data: object, number: int) -> Message:
     others = {**metadata, **{name: value for name, value in data.items() if name not in _OWN}}
     parts = others.pop(PARTS, None)
     if isinstance(content, list | tuple):
-        parts, content = content, _text_of(content)
+        parts, content = content, text_of(content)
     if isinstance(content, Mapping):
         content = msgspec.json.encode(_plain(content)).decode()
     if content is not None and not isinstance(content, str):
@@ -131,7 +131,7 @@ def prompt_record(message: Message) -> dict[str, Any]:
     others = dict(message.metadata)
     parts = others.pop(PARTS, None)
     content: object = message.content
-    if isinstance(parts, list) and _text_of(parts) == message.content:
+    if isinstance(parts, list) and text_of(parts) == message.content:
         content = parts
     elif isinstance(parts, list):  # a window cuts the text of a message that is too long
         said = [{"type": "text", "text": message.content}] if message.content else []
@@ -177,7 +177,8 @@ def _same(one: Message, other: Message) -> bool:
     return (one.role, one.content, one.metadata) == (other.role, other.content, other.metadata)
 
 
-def _text_of(parts: Sequence[object]) -> str:
+def text_of(parts: Sequence[object]) -> str:
+    """Return the text of a message in parts."""
     return "\n".join(text for part in parts if (text := _text_in(part)))
 
 

@@ -183,9 +183,10 @@ async def test_exported_lines_come_back_as_they_were(api: ApiClient) -> None:
     assert plain(lines)[4]["tool_calls"] == [CALL]
 
 
-async def test_metadata_may_be_named_like_fields_of_a_line(api: ApiClient) -> None:
+@pytest.mark.parametrize("parts", [["头", "颈"], "两处", [1, "a"]])
+async def test_metadata_may_be_named_like_fields_of_a_line(api: ApiClient, parts: object) -> None:
     session = await api.create_session("chat")
-    metadata = {"timestamp": 7, "role": "admin", "number": 3, "metadata": {"a": 1}, "plain": "yes"}
+    metadata = {"timestamp": 7, "role": "admin", "number": 3, "metadata": {"a": 1}, "plain": "yes", "parts": parts}
     messages = [{"role": "user", "content": "Hi", "metadata": metadata}]
     path = f"/api/sessions/{session['sessionId']}"
     assert (await api.post(f"{path}/messages/append", json={"messages": messages})).is_success
@@ -193,7 +194,7 @@ async def test_metadata_may_be_named_like_fields_of_a_line(api: ApiClient) -> No
     assert json.loads(lines.splitlines()[1])["plain"] == "yes"
     copy = await import_document(api, lines, copy=True)
     (said,) = (await document_of(api, copy))["turns"][-1]["messages"]
-    assert said["metadata"] == metadata
+    assert (said["content"], said["metadata"]) == ("Hi", metadata)
 
 
 @pytest.mark.gate
