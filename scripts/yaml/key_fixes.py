@@ -156,7 +156,7 @@ def mapping_fix(text: str, language: Language) -> str:
         return f"Write `{{type: {text}}}`."
     found = _ASSIGNMENT.fullmatch(text)
     if found is None:
-        return ""
+        return f"Write `{{{text}: …}}` with its value." if text.isidentifier() else ""
     mark = "" if language == "older" or _LITERAL.fullmatch(found["value"]) else "="
     return f"Write `{{{found['name']}: {mark}{found['value']}}}`."
 

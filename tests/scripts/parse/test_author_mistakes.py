@@ -269,6 +269,7 @@ SLIPS = {
     "a placeholder in braces": (script("- {say: Hi {{ name }}, id: a}"), "7:19", "{{ }}", 'say: "Hi {{ name }}"'),
     "a placeholder first": (script("- {say: {{ name }} hi, id: a}"), "7:20", "unquoted", "Put quotes"),
     "a comma in braces": (script("- {say: Well, then, id: a}"), "7:25", "`then`", "A comma inside { }"),
+    "a name without its value": (script("- set: mood"), "7:18", "a mapping of names to values", "Write `{mood: …}`"),
     "an unknown key without a value": (script("- say: Well\n            zzzz:"), "8:13", "`zzzz`", "Use one of"),
     "an empty condition": (script("- if:\n            then: [{say: Hi}]"), "7:16", "never holds", "Write a condition"),
     "curly quotes": (script("- say: “One: two”"), "7:22", '": "', "curly quotes"),
