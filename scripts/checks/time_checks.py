@@ -84,7 +84,8 @@ def _check_times(remind: Sequence[Reminder], expire: Expiry | None) -> Iterator[
         if each.say is None and not each.actions:
             yield Fault("REQUIRED_FIELD_MISSING", "a reminder needs `say` or `do`", each.at, "Add `say:`.")
         if each.text in seen:
-            yield Fault("MOMENT_INVALID", f"two reminders at the same moment, {each.text}", each.at)
+            message = f"two reminders at the same moment, {each.text}"
+            yield Fault("MOMENT_INVALID", message, each.at, "Make them one reminder, or change a moment.")
         seen.add(each.text)
         if expire is not None and _is_later(each.after, expire.after):
             message = "the question expires before the moment of this reminder"

@@ -269,6 +269,43 @@ SLIPS = {
     "a placeholder in braces": (script("- {say: Hi {{ name }}, id: a}"), "7:19", "{{ }}", 'say: "Hi {{ name }}"'),
     "a placeholder first": (script("- {say: {{ name }} hi, id: a}"), "7:20", "unquoted", "Put quotes"),
     "a comma in braces": (script("- {say: Well, then, id: a}"), "7:25", "`then`", "A comma inside { }"),
+    "two reminders at once": (
+        NATIVE + "  - ask: A?\n    into: a\n    remind: [{after: 1 hour, say: x}, {after: 1 hour, say: y}]\n",
+        "6:39",
+        "at the same moment",
+        "change a moment",
+    ),
+    "a reminder without words": (
+        NATIVE + "  - ask: A?\n    into: a\n    remind: [{after: 1 hour}]\n",
+        "6:14",
+        "a reminder needs",
+        "Add `say:`",
+    ),
+    "a question that goes on after it expires": (
+        NATIVE + "  - ask: A?\n    into: a\n    expire: {after: 1 hour, then: continue}\n",
+        "6:35",
+        "cannot continue",
+        "Write `skip`",
+    ),
+    "an answer that no text can give": (
+        NATIVE + "  - ask: A?\n    into: {var: a, max: 0}\n",
+        "5:25",
+        "allows no character",
+        "Relax the rule",
+    ),
+    "a key of no field": (
+        NATIVE + PEOPLE.replace("people, ", "people, key: nme, "),
+        "5:33",
+        "no field of these records",
+        "Did you mean `name`?",
+    ),
+    "fields of a number": (
+        "cuebook: 1\nscript: v\ntools: [{tool: t, result: {type: number}, example: 1}]\n"
+        "actions: [{tool: t, into: {x: field}}, {say: '{{ x }}'}]\n",
+        "4:28",
+        "has no fields",
+        "Write `into: x`",
+    ),
     "a name without its value": (script("- set: mood"), "7:18", "a mapping of names to values", "Write `{mood: …}`"),
     "an unknown key without a value": (script("- say: Well\n            zzzz:"), "8:13", "`zzzz`", "Use one of"),
     "an empty condition": (script("- if:\n            then: [{say: Hi}]"), "7:16", "never holds", "Write a condition"),
