@@ -48,7 +48,12 @@ sessions.add_command(import_sessions)
 @click.option("--status", type=click.Choice(get_args(Status)), help="Only this status.")
 @click.option("--script", "scriptId", help="Only sessions that now run the script with this id.")
 @click.option("--key-prefix", "keyPrefix", help="Only sessions whose key begins with this text.")
-@click.option("--metadata", multiple=True, metavar="NAME:VALUE", help="Only sessions with this metadata; repeatable.")
+@click.option(
+    "--metadata",
+    multiple=True,
+    metavar="NAME:VALUE",
+    help="Only sessions with this metadata; repeatable. A colon in the name is written `\\:`.",
+)
 @click.option("--sort", type=click.Choice(["activity", "created"]), help="Latest activity first [default] or newest.")
 @page_options("sessions")
 @json_option(lambda page: print_page(page, SESSION_COLUMNS))

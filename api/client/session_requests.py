@@ -325,7 +325,7 @@ class Sessions:
             "status": status,
             "scriptId": script_id,
             "keyPrefix": key_prefix,
-            "metadata": [f"{name}:{_metadata_text(value)}" for name, value in (metadata or {}).items()],
+            "metadata": [_metadata_filter(name, value) for name, value in (metadata or {}).items()],
             "sort": sort,
             "limit": limit,
             "cursor": cursor,
@@ -452,9 +452,10 @@ def _asking(expected_turn: int | None, queue: bool, idempotency_key: str | None)
     return headers
 
 
-def _metadata_text(value: object) -> str:
-    """Return a text unchanged, another value as JSON, as the filter of the list compares it."""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+def _metadata_filter(name: str, value: object) -> str:
+    """Return a filter of the list, which compares values other than texts as JSON."""
+    name = name.replace("\\", "\\\\").replace(":", "\\:")
+    return f"{name}:{value if isinstance(value, str) else msgspec.json.encode(value).decode()}"
 
 
 def _request_message(message: Values) -> Values:

@@ -23,6 +23,8 @@ WORDS_MAX = 10
 EXCERPT_CHARS = 160
 _BEFORE = 40  # characters of the excerpt before the first match
 _TERM = regex.compile(r'(?:^|(?<=\s))"([^"]+)"(?=\s|$)|(\S+)')
+_NAME = regex.compile(r"(?:\\[\\:]|[^:])*+(?=:)")
+_ESCAPE = regex.compile(r"\\([\\:])")
 
 
 class SearchInvalid(ValueError):
@@ -92,15 +94,16 @@ async def search_page(store: Store, tenant: str, what: SearchFilter, *, limit: i
 
 
 def metadata_pairs(filters: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Parse filters written `name:value`. Raises FilterPairInvalid."""
+    r"""Parse filters written `name:value`, with `\:` and `\\` for `:` and `\` in a name. Raises FilterPairInvalid."""
     if len(filters) > METADATA_MAX:
         raise FilterPairInvalid(f"at most {METADATA_MAX} filters")
     pairs = []
     for each in filters:
-        name, colon, value = each.partition(":")
-        if not colon:
+        if ":" not in each:
             raise FilterPairInvalid("write `name:value`")
-        pairs.append((name, value))
+        found = _NAME.match(each)
+        name = found[0] if found is not None else each.partition(":")[0]  # all colons follow a backslash: `a\:b`
+        pairs.append((_ESCAPE.sub(r"\1", name), each[len(name) + 1 :]))
     return tuple(pairs)
 
 

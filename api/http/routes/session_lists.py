@@ -83,7 +83,11 @@ async def list_sessions(
     key_prefix: Annotated[str | None, query("keyPrefix", "A prefix of the key, such as `telegram:`.")] = None,
     metadata: Annotated[
         list[str] | None,
-        query("metadata", "`name:value`, repeatable: all must be in the metadata. Non-text values compare as JSON."),
+        query(
+            "metadata",
+            "`name:value`, repeatable: all must be in the metadata. Non-text values compare as JSON. In the name, "
+            "`\\:` is a colon and `\\\\` a backslash.",
+        ),
     ] = None,
     created_after: Annotated[datetime | None, moment("createdAfter", "Created at or after this time.")] = None,
     created_before: Annotated[datetime | None, moment("createdBefore", "Created before this time.")] = None,

@@ -105,7 +105,7 @@ async def test_a_session_is_begun_talked_to_and_looked_at(cuebook) -> None:
 
 
 async def test_sessions_are_found_by_metadata_of_any_type(cuebook) -> None:
-    metadata = {"vip": True, "level": 3, "city": "北京", "tags": ["a", "b"], "share": 0.5}
+    metadata = {"vip": True, "level": 3, "city": "北京", "tags": ["a", "b"], "share": 0.5, "a:b": "x:y", r"c\d\:": "z"}
     session = await cuebook.sessions.create("ana", metadata=metadata)
     await cuebook.sessions.create("ben", metadata={"vip": False, "level": 4, "tags": ["a"]})
     for wanted in (*({name: value} for name, value in metadata.items()), metadata):

@@ -42,13 +42,14 @@ async def test_a_list_by_activity_with_titles_and_words(api: ApiClient) -> None:
         ({"key": "telegram:1"}, ["ana"]), ({"keyPrefix": "telegram:"}, ["ana"]), ({"metadata": "shop:north"}, ["ana"]),
         ({"metadata": ["shop:north", "n:1"]}, ["ana"]), ({"metadata": ["shop:north", "n:2"]}, []),
         ({"metadata": "time:10:30"}, ["ben"]), ({"metadata": "shop:null"}, ["ben"]), ({"metadata": "n:null"}, []),
+        ({"metadata": r"a\:b:x:y"}, ["ana"]), ({"metadata": r"c\d\\:z"}, ["ana"]), ({"metadata": r"c\d\:z:"}, []),
         ({"createdAfter": "2020-01-01T00:00:00Z"}, ["ben", "ana"]),
         ({"createdBefore": "2020-01-01T00:00:00Z"}, []), ({"activeAfter": "2999-01-01T00:00:00+01:00"}, []),
         ({"activeBefore": "2999-01-01T00:00:00Z"}, ["ben", "ana"]),
     ],
 )  # fmt: skip
 async def test_filters_of_the_list(api: ApiClient, query: dict[str, Any], found: list[str]) -> None:
-    await api.create_session("visit", key="telegram:1", metadata={"shop": "north", "n": 1})
+    await api.create_session("visit", key="telegram:1", metadata={"shop": "north", "n": 1, "a:b": "x:y", "c\\d\\": "z"})
     ben = await api.create_session("diary", user="ben", metadata={"time": "10:30", "shop": None})
     await api.send_texts(ben, "one", "stop")
     assert [row["userId"] for row in (await api.read("/api/sessions", **query))["data"]] == found
