@@ -178,12 +178,24 @@ class TurnRunner(Struct, frozen=True):
         return id_of(await asyncio.to_thread(salt_of, self.settings.keys_in, tenant), idempotency_key)
 
     async def global_cells(self, cached: CachedSession) -> dict[str, Cell] | None:
-        """Return the user's current global variables; None if the script has none."""
+        """Return the user's current global variables; None if the script has none.
+
+        Those not written since the last turn are the session's own: it has the start of the turn as their time, the
+        table the end.
+        """
         if not cached.program.global_names:
             return None
-        return row_mapping.cells_of(
-            await self.store.sessions.user_variables(cached.session.tenant, cached.session.user_id)
-        )
+        rows = await self.store.sessions.user_variables(cached.session.tenant, cached.session.user_id)
+        cells = row_mapping.cells_of(rows)
+        for name, cell in cached.state.global_cells.items():
+            now = cells.get(name)
+            if now is not None and now.last_updated <= cached.updated_at and _is_equal(now, cell):
+                cells[name] = cell
+        return cells
+
+
+def _is_equal(one: Cell, other: Cell) -> bool:
+    return (one.value, one.type, one.source) == (other.value, other.type, other.source)
 
 
 def code_of(kind: FailureKind) -> str:

@@ -52,6 +52,21 @@ SEEN = SNAPSHOT | {
 }
 MESSAGE = dict.fromkeys(("messageId", "role", "content", "timestamp", "actionId"), str)
 MESSAGE |= {"number": int, "metadata": dict}
+WORDY = """
+script: wordy
+use: [shared.yaml]
+phases:
+  - phase: p
+    topics:
+      - topic: t
+        actions:
+          - {set: {word: "'one'"}, id: write}
+          - {say: Hello., id: hello}
+          - {ask: First?, id: first, output: [{get: a}]}
+          - {ask: Second?, id: second, output: [{get: b}]}
+          - {ask: Third?, id: third, output: [{get: c}]}
+          - {ask: Fourth?, id: fourth, output: [{get: d}]}
+"""
 CELL = {"value": object, "type": str, "lastUpdated": str | None, "source": str}  # a project's default has no time
 
 
@@ -228,6 +243,19 @@ async def test_variables_flat_and_by_scope(api: ApiClient) -> None:
     assert is_utc(store["session"]["age"]["lastUpdated"])
     await api.send_texts(session, "on")
     assert await api.read(path) == {"visits": 1, "channel": "web", "age": 30}
+
+
+async def test_a_global_variable_has_the_time_of_its_write(api: ApiClient) -> None:
+    await api.publish_script(WORDY, files={"shared.yaml": "globals: [{var: word, type: text}]\n"})
+    session = await api.create_session("wordy")
+    written = session["variableStore"]["global"]["word"]
+    assert (written["value"], written["source"]) == ("one", "script")
+    assert (await api.send_texts(session, "on"))["variableStore"]["global"]["word"] == written
+    await api.patch("/api/users/ana/variables", json={"variables": {"word": "one"}})
+    of_user = (await api.read("/api/users/ana/variables"))["variables"]["word"]
+    assert of_user["source"] == "api"
+    for _ in range(2):
+        assert (await api.send_texts(session, "on"))["variableStore"]["global"]["word"] == of_user
 
 
 async def test_global_variables_are_the_users_in_every_session(api: ApiClient) -> None:
