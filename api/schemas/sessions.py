@@ -259,7 +259,10 @@ class SessionView(Snapshot, frozen=True, kw_only=True):
     status: Status
     ai_message: str
     error: ErrorBody | None
-    """The error of the last attempt at the next turn, as in its response but without `requestId`; null: none failed."""
+    """The error of the last attempt at the next turn, as in its response but without `requestId`; null: none failed.
+
+    In a copy of a session that has not begun it is `ACTION_EXECUTION_ERROR`, whatever the error of the first turn was.
+    """
     key: str | None
     locale: str
     metadata: Mapping[str, Any]

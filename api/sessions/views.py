@@ -319,7 +319,14 @@ def context_of(cached: CachedSession) -> dict[str, Any]:
 def _error_view(cached: CachedSession) -> ErrorBody | None:
     failure = cached.failure
     if failure is None:
-        return None
+        if cached.execution_status != "error":
+            return None
+        failure = cached.failure_row(  # a copy has no failures of the original
+            "ACTION_EXECUTION_ERROR",
+            "the session has not begun, because its first turn failed in the session that it is a copy of",
+            ("", "", ""),
+            cached.session.created_at,
+        )
     return body_of(error_of(cached, failure), {"timestamp": utc_text(failure.failed_at)})
 
 

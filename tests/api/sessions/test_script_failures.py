@@ -166,6 +166,30 @@ async def test_a_session_that_fails_at_first_can_be_begun_again(app: OpenApp, tm
         assert (await api.send_texts(session, "Ana"))["aiMessage"] == "Thanks, Ana."
 
 
+async def test_a_copy_of_a_session_that_never_began_says_so(app: OpenApp, tmp_path: Path) -> None:
+    model = Moody(fails=True)
+    async with app(tmp_path, model) as api:
+        await api.publish_script(LEADING)
+        failed = await api.post("/api/sessions", json={"userId": "ana", "scriptId": "led"})
+        path = f"/api/sessions/{assert_failed(failed, 'LLM_SERVICE_ERROR', 'introduce')['context']['sessionId']}"
+        document = await api.read(f"{path}/export")
+        copies = [
+            await api.post(f"{path}/fork", json={}),
+            await api.post("/api/sessions/import", params={"copy": True}, json=document),
+        ]
+        model.fails = False
+        for answer in copies:
+            assert answer.status_code == 201, answer.text
+            session = {"sessionId": answer.json()["sessionId"]}
+            copy = await seen(api, session)
+            assert (copy["executionStatus"], copy["error"]["code"]) == ("error", "ACTION_EXECUTION_ERROR")
+            assert "has not begun" in copy["error"]["message"]
+            assert "then it begins" in copy["error"]["recovery"]["suggestion"]
+            assert session.items() <= copy["error"]["context"].items()
+            assert (await api.send_texts(session, ""))["aiMessage"].startswith("Hello.")
+            assert (await seen(api, session))["error"] is None
+
+
 async def test_second_creation_with_the_key_begins_the_failed_session(app: OpenApp, tmp_path: Path) -> None:
     model = Moody(fails=True)
     body, headers = {"userId": "ana", "scriptId": "led"}, {"Idempotency-Key": "k"}
