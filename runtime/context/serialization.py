@@ -226,9 +226,13 @@ def session_settings(settings: Mapping[str, object]) -> ContextSettings:
     Raises SettingsInvalid for an unknown name or an invalid value.
     """
     tree = _tree(settings)
-    session = tree.pop("session", {})
-    if tree or not isinstance(session, dict):
+    session = tree.pop("session", None)
+    if session is None:
+        session = {}
+    if tree:
         raise SettingsInvalid(f"the settings of a conversation belong under `session`, not under {', '.join(tree)}")
+    if not isinstance(session, dict):
+        raise SettingsInvalid(f"`session` contains settings by name, it is not {session!r:.40}")
     mode = session.pop("mode", "lite")
     values = {name: value for name, value in session.items() if value is not None}
     return read_settings({"strategy": checked_mode(mode), **values})

@@ -102,6 +102,13 @@ def test_a_setting_that_is_none_is_an_error(settings) -> None:
         Conversation(settings=settings)
 
 
+def test_settings_of_none_are_the_defaults() -> None:
+    assert Conversation(settings={"session": None}).settings == Conversation().settings
+    for value in (3, "deep", [1]):
+        with pytest.raises(SettingsInvalid, match=r"`session` contains settings by name, it is not"):
+            Conversation(settings={"session": value})
+
+
 @pytest.mark.parametrize("mode", ["", "deep", 3])
 def test_a_mode_that_is_none_is_a_value_error(mode) -> None:
     with pytest.raises(ValueError, match="lite or memo"):
