@@ -20,7 +20,7 @@ from api.sessions.session_cache import CachedSession
 from api.sessions.session_creation import require_user_zone
 from api.sessions.turn_runner import Preconditions, TurnRunner, code_of, values_of
 from api.sessions.views import context_of
-from runtime.context.messages import PARTS
+from runtime.context.messages import PARTS, is_text
 from runtime.engine.engine import TurnFailed
 from runtime.state.inputs import (
     Append,
@@ -227,7 +227,7 @@ def _is_clear(state: State) -> bool:
 def _to_append(message: ExternalMessage, index: int) -> OutsideMessage:
     """Convert a message of the request to a runtime message; other fields become metadata. Raises ApiError."""
     parts = message.content if isinstance(message.content, list) else []
-    words = [part.get("text") for part in parts if part.get("type", "text") == "text"]
+    words = [part.get("text") for part in parts if is_text(part)]
     texts = [text for text in words if isinstance(text, str)]
     if len(texts) != len(words):
         raise invalid_field(f"messages[{index}].content", "a part of the type `text` has a `text`")

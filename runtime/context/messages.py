@@ -36,7 +36,13 @@ def attachments_of(message: Message) -> tuple[dict[str, Value], ...]:
     records = [part for part in _list_parts(message, PARTS) if isinstance(part, dict)]
     pictures = [path for path in _list_parts(message, MEDIA) if isinstance(path, str) and path]
     records += [{"type": "image", "path": path} for path in pictures]
-    return tuple(_describe(part) for part in records if part.get("type", "text") != "text")
+    return tuple(_describe(part) for part in records if not is_text(part))
+
+
+def is_text(part: Mapping[str, object]) -> bool:
+    """Return whether a part of a message is text, or empty; one with neither a type nor a text is an attachment."""
+    kind = part.get("type")
+    return kind == "text" if kind is not None else "text" in part or not part
 
 
 def _list_parts(message: Message, name: str) -> list[Value]:
@@ -45,15 +51,15 @@ def _list_parts(message: Message, name: str) -> list[Value]:
 
 
 def _describe(part: Mapping[str, Value]) -> dict[str, Value]:
-    kind = part["type"]
-    inner = part.get(str(kind))
+    kind = str(part.get("type") or "file")
+    inner = part.get(kind)
     if isinstance(inner, str):  # {"type": "image", "image": "https://…"}
         inner = {"url": inner}
     sources = [part, *([inner] if isinstance(inner, dict) else [])]
     held = [each for source in sources for each in source.values() if isinstance(each, dict) and each is not inner]
     sources += held
     meta = {name: found for name in _META if (found := _first(sources, (name,))) is not None}
-    return {"type": str(kind), "ref": _first(sources, _REFS), "meta": meta}
+    return {"type": kind, "ref": _first(sources, _REFS), "meta": meta}
 
 
 def _first(sources: list[Mapping[str, Value]], names: tuple[str, ...]) -> Value:
@@ -185,5 +191,5 @@ def text_of(parts: Sequence[object]) -> str:
 def _text_in(part: object) -> str:
     if isinstance(part, str):
         return part
-    text = part.get("text") if isinstance(part, Mapping) and part.get("type", "text") == "text" else None
+    text = part.get("text") if isinstance(part, Mapping) and is_text(part) else None
     return text if isinstance(text, str) else ""

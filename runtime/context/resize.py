@@ -11,7 +11,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from runtime.context.messages import PARTS, adopt, attachments_of
+from runtime.context.messages import PARTS, adopt, attachments_of, is_text
 from runtime.context.summaries import Remember, add_memo
 from runtime.context.windows import chars_in, fitting_start, group_start, head_of
 from runtime.state.events import Message
@@ -184,7 +184,7 @@ def _cut(message: Message, chars_max: int) -> Message:
     parts = message.metadata.get(PARTS)
     if not isinstance(parts, list):
         return msgspec.structs.replace(message, content=text)
-    others = [part for part in parts if isinstance(part, dict) and part.get("type", "text") != "text"]
+    others = [part for part in parts if isinstance(part, dict) and not is_text(part)]
     metadata = {**message.metadata, PARTS: [{"type": "text", "text": text}, *others]}
     return msgspec.structs.replace(message, content=text, metadata=metadata)
 

@@ -37,6 +37,9 @@ from runtime.context.messages import attachments_of, message_of, record_of
             ("video", "u", {"mime_type": "video/mp4", "size": 3, "width": 4, "height": 5, "duration": 6.5}),
         ),
         ({"type": "audio"}, ("audio", None, {})),
+        ({"path": "x.png"}, ("file", "x.png", {})),
+        ({"type": None, "image_url": {"url": "https://x/a.png"}}, ("file", "https://x/a.png", {})),
+        ({}, None),
         ({"type": "image_url", "image_url": {"url": "data:" + "A" * 10_000}}, ("image_url", "data:" + "A" * 495, {})),
     ],
 )
