@@ -397,6 +397,9 @@ class Sessions:
         """Import a document of `export`, or a session of Agently (`json`, `yaml`) or nanobot (`jsonl`).
 
         Old sessions of nanobot have their key in the `file_name`; `path` leads to the session in the document.
+
+        Without `replace`, an import whose answer was lost is done, but raises `SESSION_EXISTS` or `SESSION_KEY_EXISTS`
+        with the `sessionId` in its `context`.
         """
         parameters = {
             "userId": user_id,

@@ -249,6 +249,23 @@ async def test_words_of_an_attempt_whose_end_is_lost_are_retracted(tmp_path: Pat
     assert words == [attempts[0], ("message.reset", ""), attempts[1], ("message.reset", ""), attempts[2]]
 
 
+async def test_an_import_whose_answer_is_lost_is_done_once(lossy) -> None:
+    client, way = lossy
+    session = (await client.sessions.create("ana", "visit")).session_id
+    whole = await client.sessions.export(session)
+    await client.sessions.delete(session)
+    talk = '{"role": "user", "content": "Hi"}\n'
+    for text, form, key in ((whole, "json", None), (talk, "jsonl", None), (talk, "jsonl", "telegram:1")):
+        way.lost = 1
+        with pytest.raises(CuebookError, match=r"SESSION_(KEY_)?EXISTS") as failed:
+            await client.sessions.import_session(text, form, user_id="ben", key=key)
+        assert (await client.sessions.get(failed.value.context["sessionId"])).user_id == "ben"
+        way.lost = 1
+        again = await client.sessions.import_session(text, form, user_id="ben", key=key, replace=True)
+        assert (again.replaced, again.session_id) == (True, failed.value.context["sessionId"])
+    assert len((await client.sessions.find(user_id="ben")).data) == 3
+
+
 async def test_a_deletion_whose_answer_is_lost_is_done(lossy) -> None:
     client, way = lossy
     session = await client.sessions.create("ana")
