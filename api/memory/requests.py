@@ -1,7 +1,8 @@
 """Requests to a memory: new units and queries."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
+from numbers import Integral, Real
 from typing import Any, get_args
 
 import msgspec
@@ -109,6 +110,20 @@ _OF_SUMMARIES = frozenset({"rank", "level", "is_extract"})
 """Fields by which a filter tells summaries from messages and notes."""
 
 
+_KINDS: Mapping[str, tuple[Any, str]] = {
+    "text": (str, "a text"),
+    "k": (Integral, f"a whole number from 1 to {K_MAX:,}"),
+    "ranks": (Collection | None, "a list of ranks"),
+    "min_score": (Real | None, "a number from 0 to 1"),
+    "group": (str, "the name of a session or collection"),
+    "recall_context": (Integral, f"a boolean, or a whole number from 0 to {NEIGHBOURS_MAX}"),
+    "decay": (Decay | None, "a mapping such as {'half_life_days': 30, 'floor': 0.8}"),
+    "as_of": (datetime | None, "a time with a time zone, such as datetime.now(UTC)"),
+    "external": (Collection, "a list of names of external memories"),
+}
+"""The types of fields of a query, and what an error says that they must be. Programs may compute them with NumPy."""
+
+
 class Query(Struct, frozen=True, kw_only=True):
     """A search of a memory."""
 
@@ -141,18 +156,21 @@ class Query(Struct, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Raise InvalidMemoryRequest if the query contradicts itself or exceeds a limit."""
+        for name, (kind, what) in _KINDS.items():
+            if not isinstance(getattr(self, name), kind):
+                raise InvalidMemoryRequest(f"{name} must be {what}")
         if not self.text.strip() and self.vector is None:
             raise InvalidMemoryRequest("a query needs a text or a vector")
         if len(self.text) > UNIT_CHARS_MAX:
             raise InvalidMemoryRequest(f"the text of a query must have at most {UNIT_CHARS_MAX:,} characters")
-        if not isinstance(self.k, int | np.integer) or not 1 <= self.k <= K_MAX:  # programs may compute it
-            raise InvalidMemoryRequest(f"k must be a whole number from 1 to {K_MAX:,}")
+        if not 1 <= self.k <= K_MAX:
+            raise InvalidMemoryRequest(f"k must be {_KINDS['k'][1]}")
         if self.strategy not in get_args(Strategy):
             raise InvalidMemoryRequest(f"strategy must be one of {', '.join(get_args(Strategy))}")
         if self.strategy == "lexical" and not self.text.strip():
             raise InvalidMemoryRequest("a lexical query needs a text")
         if self.as_of is not None and self.as_of.tzinfo is None:
-            raise InvalidMemoryRequest("as_of must be a time with a time zone, such as datetime.now(UTC)")
+            raise InvalidMemoryRequest(f"as_of must be {_KINDS['as_of'][1]}")
         if self.short_term_only and self.long_term_only:
             raise InvalidMemoryRequest("a query is short-term only or long-term only, not both")
         if self.short_term_only and not self.group:
@@ -170,7 +188,7 @@ class Query(Struct, frozen=True, kw_only=True):
                 "ranks are 0 (messages and notes), 1 (summaries of groups), 2 (summaries of the memory)"
             )
         if self.min_score is not None and not 0 <= self.min_score <= 1:
-            raise InvalidMemoryRequest("min_score must be a number from 0 to 1")
+            raise InvalidMemoryRequest(f"min_score must be {_KINDS['min_score'][1]}")
 
 
 def is_within_utc(time: datetime) -> bool:

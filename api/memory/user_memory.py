@@ -215,7 +215,7 @@ class UserMemory:
             group=self.session_id if exclude_context or short_term_only else self._session,
             short_term_only=short_term_only,
             long_term_only=long_term_only,
-            recall_context=int(recall_context),
+            recall_context=recall_context,
             exclude_context=exclude_context,
             add_to_short_term=add_to_short_term,
             decay=_decay_of(decay) if isinstance(decay, Mapping) else decay,

@@ -29,8 +29,8 @@ class ForgetOptions(Struct, frozen=True):
     policy: Policy = "oldest"
 
     def __post_init__(self) -> None:
-        if not 0 < self.share <= 1:
-            raise ValueError(f"{self.share} is not a valid share of units to forget: give more than 0 and at most 1")
+        if not (isinstance(self.share, int | float | np.number) and 0 < self.share <= 1):
+            raise ValueError(f"{self.share!r} is not a valid share of units to forget: give more than 0 and at most 1")
         if self.policy not in get_args(Policy):
             raise ValueError(f"{self.policy!r} is not a forgetting policy: give one of {', '.join(get_args(Policy))}")
 

@@ -115,6 +115,32 @@ def test_exclude_context_leaves_out_what_the_prompt_holds(opened: Any) -> None:
         assert {text for chain in texts(recalled) for text in chain} == {f"the river {number}" for number in range(3)}
 
 
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"text": 5}, "text must be a text"),
+        ({"k": "3"}, "k must be a whole number from 1 to 1,000"),
+        ({"k": 2.5}, "k must be a whole number from 1 to 1,000"),
+        ({"min_score": "x"}, "min_score must be a number from 0 to 1"),
+        ({"recall_context": "x"}, "recall_context must be a boolean, or a whole number from 0 to"),
+        ({"decay": 3}, "decay must be a mapping such as"),
+        ({"as_of": "2026"}, "as_of must be a time with a time zone"),
+        ({"as_of": date(2026, 1, 1)}, "as_of must be a time with a time zone"),
+        ({"ranks": 1}, "ranks must be a list"),
+        ({"external": 1}, "external must be a list"),
+    ],
+)
+def test_a_query_with_a_wrong_type_is_refused(memory: UserMemory, fields: dict[str, Any], why: str) -> None:
+    with pytest.raises(InvalidMemoryRequest, match=why):
+        memory.query(**{"text": "river", **fields})
+
+
+def test_a_query_takes_numbers_of_numpy(memory: UserMemory) -> None:
+    said(memory, "The river is wide", "The river is deep")
+    fields = {"k": np.int64(2), "recall_context": np.int32(1), "min_score": np.float32(0)}
+    assert texts(memory.query("river", **fields)) == texts(memory.query("river", k=2, recall_context=1, min_score=0.0))
+
+
 def test_exclude_context_needs_a_group() -> None:
     with pytest.raises(InvalidMemoryRequest, match="name it with `group`"):
         Query(text="river", exclude_context=True).check()
@@ -475,7 +501,7 @@ def test_forgetting_takes_the_least_important_unprotected_units(opened: Any) -> 
 # -- from a program ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [{"share": 0}, {"share": 1.5}, {"policy": "newest"}])
+@pytest.mark.parametrize("options", [{"share": 0}, {"share": 1.5}, {"share": "x"}, {"policy": "newest"}])
 def test_what_cannot_be_forgotten_so_is_refused(memory: UserMemory, options: Any) -> None:
     before = memory.status().units
     with pytest.raises(InvalidMemoryRequest, match="not a"):
