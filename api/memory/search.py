@@ -33,8 +33,10 @@ def find(
     """Search a memory, and store the query's vector in `loaded.recent_queries`.
 
     With `in_sight` the messages of the session from that one on (0: none) are hidden, because the prompt of the turn
-    contains them; for an explicit query (None) only what the query itself excludes.
+    contains them; for an explicit query (None) only what the query itself excludes. Raises InvalidMemoryRequest.
     """
+    if (query.exclude_context or query.short_term_only) and query.group not in loaded.groups:
+        raise InvalidMemoryRequest(f"there is no session or collection {query.group!r} in this memory")
     if query.vector is not None:
         loaded.recent_queries.append(query.vector)
     working = loaded.short_term(query.group).working

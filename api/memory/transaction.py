@@ -75,8 +75,9 @@ class MemoryTransaction:
         self._set_short_term(group_id, self.short_term(group_id).with_recalled(sequences))
 
     def restore(self, group_id: str, sequences: Sequence[int]) -> None:
-        """Fill a group's short-term memory with the latest of these units of another group."""
-        self._set_short_term(group_id, self.short_term(group_id).with_restored(sequences))
+        """Fill a group's short-term memory with the latest of these units of another group that none supersedes."""
+        valid = [sequence for sequence in sequences if self.unit(sequence).superseded_by is None]
+        self._set_short_term(group_id, self.short_term(group_id).with_restored(valid))
 
     def add(
         self, unit: MemoryUnit, turn: int | None = None, message: int | None = None, *, is_said: bool = True

@@ -258,6 +258,26 @@ async def test_short_term_memory_that_is_off_cannot_be_searched(memory: ApiClien
     assert why == "'diary' has no short-term memory: start the group with one, or leave out `shortTermOnly`"
 
 
+@pytest.mark.parametrize("option", ["excludeContext", "shortTermOnly"])
+async def test_a_search_of_a_group_that_does_not_exist_is_refused(memory: ApiClient, option: str) -> None:
+    await added(memory, "one")
+    why = await refused(memory, 400, "REQUEST_INVALID", text="x", group="dairy", **{option: True})
+    assert why == "there is no session or collection 'dairy' in this memory"
+
+
+async def test_restored_short_term_memory_has_no_superseded_units(memory: ApiClient) -> None:
+    await added(memory, "Tom lives in Porto.")
+    for_now = None
+    for city in ("Paris", "Lisbon", "Rome"):
+        (unit,) = await added(memory, f"Ana lives in {city}.", supersedes=for_now)
+        for_now = unit["unitId"]
+    await memory.post("/api/memory/groups", json={"userId": "ana", "group": "today", "shortTerm": 2})
+    restored = await memory.post("/api/memory/groups/today/restore", json=OF_ANA | {"source": "diary"})
+    assert restored.json() == {"shortTerm": 2}
+    said = await found(memory, "lives", group="today", shortTermOnly=True)
+    assert sorted(said) == [["Ana lives in Rome."], ["Tom lives in Porto."]]
+
+
 async def test_what_was_superseded_holds_no_more_but_did(memory: ApiClient) -> None:
     (old,) = await added(memory, "Ana lives in Paris.", creationTime="2026-01-01T00:00:00Z")
     await added(memory, "Ana lives in Lisbon.", creationTime="2026-03-01T00:00:00Z", supersedes=old["unitId"])

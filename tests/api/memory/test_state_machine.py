@@ -331,6 +331,10 @@ class Machine(RuleBasedStateMachine):
             long_term_only=long_term_only,
             exclude_context=excludes,
         )
+        if excludes and group not in {*self.model.minds, *self.unheard}:
+            with pytest.raises(InvalidMemoryRequest, match="there is no session or collection"):
+                self.do(self.real.memories.query(*OWNER, query))
+            return
         chains = self.do(self.real.memories.query(*OWNER, query)).chains
         context = self.model.minds[group].context if excludes and group in self.model.minds else []
         found = [unit_id for unit_id in self.model.with_word(word) if unit_id not in context]
@@ -358,7 +362,7 @@ class Machine(RuleBasedStateMachine):
             self.do(self.real.memories.restore(*OWNER, group, source))
             mind = self.mind(group)
             mind.capacity = 50 if mind.capacity is None else mind.capacity
-            mind.restore(self.model.order(source))
+            mind.restore([each for each in self.model.order(source) if self.model.units[each].superseded_by is None])
 
     # -- what goes ----------------------------------------------------------------------------------------------------
 
