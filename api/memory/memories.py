@@ -328,7 +328,7 @@ def _is_whole(number: int, least: int, most: int) -> bool:
 def _check_group(group_id: str) -> None:
     if group_id == LATEST:
         raise InvalidMemoryRequest(f"{LATEST} is reserved for the newest session or collection; choose another name")
-    if not group_id.strip() or len(group_id) > GROUP_CHARS_MAX:
+    if not (isinstance(group_id, str) and group_id.strip() and len(group_id) <= GROUP_CHARS_MAX):
         raise InvalidMemoryRequest(f"the name of a collection must have 1 to {GROUP_CHARS_MAX} characters")
     if has_control(group_id):
         raise InvalidMemoryRequest("the name of a collection contains a control character or a line break")

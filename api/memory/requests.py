@@ -26,6 +26,17 @@ UNITS_MAX = 10_000  # per request
 Vector = NDArray[np.float32]
 
 
+_UNIT_KINDS: Mapping[str, tuple[Any, str]] = {
+    "content": (str, "a text"),
+    "source": (str, "a text"),
+    "unit_id": (str, "a text"),
+    "supersedes": (str, "the id of a unit"),
+    "creation_time": (datetime | None, "a time, such as datetime.now(UTC)"),
+    "end_time": (datetime | None, "a time, such as datetime.now(UTC)"),
+}
+"""The types of fields of a new unit, and what an error says that they must be."""
+
+
 class NewUnit(Struct, frozen=True, kw_only=True):
     """A unit to add: a message or a note."""
 
@@ -44,6 +55,7 @@ class NewUnit(Struct, frozen=True, kw_only=True):
         """Return the unit with metadata that can be stored. Raises InvalidMemoryRequest if it is invalid; the message
         is a predicate, to follow a subject.
         """
+        _require_kinds(self, _UNIT_KINDS, "has an invalid field: ")
         if not self.content.strip():
             raise InvalidMemoryRequest("has no text")
         if len(self.content) > UNIT_CHARS_MAX:
@@ -156,9 +168,7 @@ class Query(Struct, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Raise InvalidMemoryRequest if the query contradicts itself or exceeds a limit."""
-        for name, (kind, what) in _KINDS.items():
-            if not isinstance(getattr(self, name), kind):
-                raise InvalidMemoryRequest(f"{name} must be {what}")
+        _require_kinds(self, _KINDS)
         if not self.text.strip() and self.vector is None:
             raise InvalidMemoryRequest("a query needs a text or a vector")
         if len(self.text) > UNIT_CHARS_MAX:
@@ -183,12 +193,19 @@ class Query(Struct, frozen=True, kw_only=True):
             raise InvalidMemoryRequest("a query is external only or of the user's own memory, not both")
         if not 0 <= self.recall_context <= NEIGHBOURS_MAX:
             raise InvalidMemoryRequest(f"a hit can have at most {NEIGHBOURS_MAX} neighbours on either side")
-        if self.ranks is not None and not (self.ranks and set(self.ranks) <= {0, 1, 2}):
+        if self.ranks is not None and not (self.ranks and all(rank in (0, 1, 2) for rank in self.ranks)):
             raise InvalidMemoryRequest(
                 "ranks are 0 (messages and notes), 1 (summaries of groups), 2 (summaries of the memory)"
             )
         if self.min_score is not None and not 0 <= self.min_score <= 1:
             raise InvalidMemoryRequest(f"min_score must be {_KINDS['min_score'][1]}")
+
+
+def _require_kinds(struct: Struct, kinds: Mapping[str, tuple[Any, str]], before: str = "") -> None:
+    """Raise InvalidMemoryRequest if a field has not its type; the message begins with `before`."""
+    for name, (kind, what) in kinds.items():
+        if not isinstance(getattr(struct, name), kind):
+            raise InvalidMemoryRequest(f"{before}{name} must be {what}")
 
 
 def is_within_utc(time: datetime) -> bool:

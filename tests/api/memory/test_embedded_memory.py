@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -127,12 +127,18 @@ def test_exclude_context_leaves_out_what_the_prompt_holds(opened: Any) -> None:
         ({"as_of": "2026"}, "as_of must be a time with a time zone"),
         ({"as_of": date(2026, 1, 1)}, "as_of must be a time with a time zone"),
         ({"ranks": 1}, "ranks must be a list"),
+        ({"ranks": [[1]]}, "ranks are 0"),
         ({"external": 1}, "external must be a list"),
     ],
 )
 def test_a_query_with_a_wrong_type_is_refused(memory: UserMemory, fields: dict[str, Any], why: str) -> None:
     with pytest.raises(InvalidMemoryRequest, match=why):
         memory.query(**{"text": "river", **fields})
+
+
+def test_a_session_with_a_name_that_is_no_text_is_refused(memory: UserMemory) -> None:
+    with pytest.raises(InvalidMemoryRequest, match="must have 1 to"):
+        memory.start_session(cast("Any", 5))
 
 
 def test_a_query_takes_numbers_of_numpy(memory: UserMemory) -> None:

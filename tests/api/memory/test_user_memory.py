@@ -1,7 +1,7 @@
 """What is put into a memory comes to mind again, and stays what it is whatever happens to the process."""
 
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -293,6 +293,8 @@ EAST, WEST = timezone(timedelta(hours=5)), timezone(timedelta(hours=-5))
         ),
         (NewUnit(content="x", metadata={"a": {1}}), "unit 2 has metadata that cannot be stored"),
         (NewUnit(content="\ud800"), "unit 2 is not valid Unicode"),
+        (NewUnit(content=cast("Any", 5)), "unit 2 has an invalid field: content must be a text"),
+        (NewUnit(content="x", end_time=cast("Any", "2026")), "unit 2 has an invalid field: end_time must be a time"),
     ],
 )
 async def test_invalid_unit_is_refused_with_all_units_of_its_request(
