@@ -122,7 +122,7 @@ _OF_SUMMARIES = frozenset({"rank", "level", "is_extract"})
 """Fields by which a filter tells summaries from messages and notes."""
 
 
-_KINDS: Mapping[str, tuple[Any, str]] = {
+_QUERY_KINDS: Mapping[str, tuple[Any, str]] = {
     "text": (str, "a text"),
     "k": (Integral, f"a whole number from 1 to {K_MAX:,}"),
     "ranks": (Collection | None, "a list of ranks"),
@@ -168,19 +168,19 @@ class Query(Struct, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Raise InvalidMemoryRequest if the query contradicts itself or exceeds a limit."""
-        _require_kinds(self, _KINDS)
+        _require_kinds(self, _QUERY_KINDS)
         if not self.text.strip() and self.vector is None:
             raise InvalidMemoryRequest("a query needs a text or a vector")
         if len(self.text) > UNIT_CHARS_MAX:
             raise InvalidMemoryRequest(f"the text of a query must have at most {UNIT_CHARS_MAX:,} characters")
         if not 1 <= self.k <= K_MAX:
-            raise InvalidMemoryRequest(f"k must be {_KINDS['k'][1]}")
+            raise InvalidMemoryRequest(f"k must be {_QUERY_KINDS['k'][1]}")
         if self.strategy not in get_args(Strategy):
             raise InvalidMemoryRequest(f"strategy must be one of {', '.join(get_args(Strategy))}")
         if self.strategy == "lexical" and not self.text.strip():
             raise InvalidMemoryRequest("a lexical query needs a text")
         if self.as_of is not None and self.as_of.tzinfo is None:
-            raise InvalidMemoryRequest(f"as_of must be {_KINDS['as_of'][1]}")
+            raise InvalidMemoryRequest(f"as_of must be {_QUERY_KINDS['as_of'][1]}")
         if self.short_term_only and self.long_term_only:
             raise InvalidMemoryRequest("a query is short-term only or long-term only, not both")
         if self.short_term_only and not self.group:
@@ -198,7 +198,7 @@ class Query(Struct, frozen=True, kw_only=True):
                 "ranks are 0 (messages and notes), 1 (summaries of groups), 2 (summaries of the memory)"
             )
         if self.min_score is not None and not 0 <= self.min_score <= 1:
-            raise InvalidMemoryRequest(f"min_score must be {_KINDS['min_score'][1]}")
+            raise InvalidMemoryRequest(f"min_score must be {_QUERY_KINDS['min_score'][1]}")
 
 
 def _require_kinds(struct: Struct, kinds: Mapping[str, tuple[Any, str]], before: str = "") -> None:
