@@ -30,7 +30,7 @@ _UNIT_KINDS: Mapping[str, tuple[Any, str]] = {
     "content": (str, "a text"),
     "source": (str, "a text"),
     "unit_id": (str, "a text"),
-    "supersedes": (str, "the id of a unit"),
+    "supersedes": (str | None, "the id of a unit"),
     "creation_time": (datetime | None, "a time, such as datetime.now(UTC)"),
     "end_time": (datetime | None, "a time, such as datetime.now(UTC)"),
 }
