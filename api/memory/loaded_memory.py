@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from api.memory.row_mapping import Origin, unit_of, with_relation
+from api.schemas.memory_errors import InvalidMemoryRequest
 from runtime.memory.duplicates import holds_at
 from runtime.memory.recall.memory_index import MemoryIndex
 from runtime.memory.short_term import ShortTermMemory
@@ -131,6 +132,11 @@ class LoadedMemory:
         """Return the session of a group, or None if the group is a collection or unknown."""
         group = self.groups.get(group_id)
         return None if group is None else group.session_id
+
+    def require_group(self, group_id: str) -> None:
+        """Raise InvalidMemoryRequest if there is no such group."""
+        if group_id not in self.groups:
+            raise InvalidMemoryRequest(f"there is no session or collection {group_id!r} in this memory")
 
     def short_term(self, group_id: str) -> ShortTermMemory:
         """Return the short-term memory of a group."""

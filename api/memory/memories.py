@@ -261,8 +261,8 @@ class Memories(Struct, frozen=True):
 
         def refill(loaded: LoadedMemory, draft: MemoryTransaction) -> int:
             found = latest_session(loaded, group_id) if source == LATEST else source
-            if source != LATEST and found not in loaded.groups:
-                raise InvalidMemoryRequest(f"there is no session or collection {source!r} in this memory")
+            if source != LATEST:
+                loaded.require_group(source)
             draft.group(group_id)
             if draft.short_term(group_id).room.capacity is None:
                 draft.set_capacity(group_id, CAPACITY_DEFAULT)

@@ -35,8 +35,8 @@ def find(
     With `in_sight` the messages of the session from that one on (0: none) are hidden, because the prompt of the turn
     contains them; for an explicit query (None) only what the query itself excludes. Raises InvalidMemoryRequest.
     """
-    if (query.exclude_context or query.short_term_only) and query.group not in loaded.groups:
-        raise InvalidMemoryRequest(f"there is no session or collection {query.group!r} in this memory")
+    if query.exclude_context or query.short_term_only:
+        loaded.require_group(query.group)
     if query.vector is not None:
         loaded.recent_queries.append(query.vector)
     working = loaded.short_term(query.group).working

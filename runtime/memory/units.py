@@ -67,7 +67,6 @@ class MemoryUnit(Struct, frozen=True, kw_only=True):
             created_at=self.creation_time,
             content=self.content,
             parent=None if self.parent_id is None else sequences.get(self.parent_id),
-            duplicate_of=None if self.duplicate_of is None else sequences.get(self.duplicate_of),
             is_pinned=self.never_delete,
         )
 

@@ -128,8 +128,6 @@ class MemoryIndex:
             parent=NONE if entry.parent is None else self._row_of(entry.parent),
         )
         self._wordings.add(row, entry, words)
-        if entry.duplicate_of is not None:
-            self.link_duplicate(entry.sequence, entry.duplicate_of)
         self._postings.add(row, terms)
         self._terms_alive += len(terms)
         if said:

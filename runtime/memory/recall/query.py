@@ -16,9 +16,7 @@ Strategy: TypeAlias = Literal["hybrid", "lexical", "dense"]
 
 
 class IndexEntry(Struct, frozen=True, kw_only=True):
-    """A unit as an index stores it. `parent` is the sequence of the summary that covers it, `duplicate_of` that of an
-    earlier unit that says nearly the same.
-    """
+    """A unit as an index stores it. `parent` is the sequence of the summary that covers it."""
 
     sequence: int
     group: str
@@ -27,7 +25,6 @@ class IndexEntry(Struct, frozen=True, kw_only=True):
     created_at: datetime | None = None
     content: str
     parent: int | None = None
-    duplicate_of: int | None = None
     has_attachment: bool = False
     is_pinned: bool = False  # its score does not decay
 

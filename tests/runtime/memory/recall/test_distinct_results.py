@@ -79,7 +79,8 @@ def test_a_linked_near_duplicate_is_one_result() -> None:
             IndexEntry(sequence=2, group="g", content="pill, blue"),
         ]
     )
-    late.add([IndexEntry(sequence=3, group="g", content="the bluest pill", duplicate_of=1)])
+    late.add([IndexEntry(sequence=3, group="g", content="the bluest pill")])
+    late.link_duplicate(3, 1)
     assert len(ask(late, "pill")) == 2
 
 
