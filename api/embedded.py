@@ -13,6 +13,7 @@ from typing import Any
 from api.app import create_app
 from api.client.client import Client
 from api.client.in_process import InProcess
+from api.client.transport import RetryPolicy
 from api.http.application import Application
 from api.local_files.settings_file import settings_of_program
 from api.logs.configuration import warnings_only
@@ -32,13 +33,15 @@ async def open_runtime(
     model: Model | str | None = None,
     settings: Mapping[str, Any] | None = None,
     context_handlers: Handlers | None = None,
+    patience: RetryPolicy | None = None,
 ) -> AsyncIterator[Client]:
     """Return a client of the sessions in a data folder, which is created if it is new: ``async with
     open_runtime("data") as cuebook``. The folder is locked meanwhile; no server may use it.
 
     `scripts` is the folder whose scripts are published, `model` a model or the name of one as in the settings. Other
     settings come from `cuebook.toml` and the environment; `settings` override them. `context_handlers` replace the
-    context strategies `lite` and `memo`.
+    context strategies `lite` and `memo`. `patience` sets the retries of requests that fail temporarily, such as those
+    whose model cannot be reached.
 
     If the program has not configured structlog, only warnings are logged.
 
@@ -52,7 +55,8 @@ async def open_runtime(
     store = await asyncio.to_thread(open_store, own.data, own.database_url)
     key = secrets.token_urlsafe(32)  # file access replaces the keys of the database
     app = create_app(own, store, language_model, operator_key=key, context_handlers=context_handlers)
-    async with running(app), Client("http://cuebook", key=key, transport=InProcess(app)) as client:
+    policy = patience or RetryPolicy()
+    async with running(app), Client("http://cuebook", key=key, patience=policy, transport=InProcess(app)) as client:
         yield client
 
 

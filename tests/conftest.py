@@ -92,6 +92,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 @pytest.fixture(autouse=True, scope="session")
+def plain_tracebacks() -> None:
+    """Log exceptions as Python writes them; the default of structlog, with all local variables, takes a second each."""
+    structlog.dev.ConsoleRenderer.get_active().exception_formatter = structlog.dev.plain_traceback
+
+
+@pytest.fixture(autouse=True, scope="session")
 def new_databases() -> Iterator[None]:
     """Copy one new database for each test that needs one."""
     with new_databases_copied():

@@ -35,7 +35,8 @@ async def cuebook(tmp_path: Path) -> AsyncIterator[Client]:
 
 async def test_settings_name_scripts_and_model_unless_arguments_do(tmp_path: Path) -> None:
     settings = {"scripts": str(CONVERSATIONS), "model": "openai:small", "model_url": "http://127.0.0.1:9/v1"}
-    async with open_runtime(tmp_path / "data", settings=settings) as cuebook:
+    once = RetryPolicy(attempts_max=1)
+    async with open_runtime(tmp_path / "data", settings=settings, patience=once) as cuebook:
         assert (await cuebook.sessions.create("ana", "visit")).messages
         with pytest.raises(CuebookError, match="LLM_SERVICE_ERROR"):  # nothing listens there
             await cuebook.sessions.send((await cuebook.sessions.create("ana")).session_id, "Hello.")
@@ -214,8 +215,7 @@ class Unreliable(OfflineModel):
 
 
 async def test_words_of_failed_attempts_are_retracted(tmp_path: Path) -> None:
-    async with open_runtime(tmp_path, model=Unreliable()) as cuebook:
-        cuebook.sessions._wire._patience = HURRIED
+    async with open_runtime(tmp_path, model=Unreliable(), patience=HURRIED) as cuebook:
         session = await cuebook.sessions.create("ana")
         words: dict[int, str] = {}
         async for event in cuebook.sessions.stream(session.session_id, "hello"):
@@ -228,8 +228,7 @@ async def test_words_of_failed_attempts_are_retracted(tmp_path: Path) -> None:
 
 
 async def test_an_error_in_a_stream_is_that_of_an_answer(tmp_path: Path) -> None:
-    async with open_runtime(tmp_path, model=Unreliable()) as cuebook:
-        cuebook.sessions._wire._patience = RetryPolicy(attempts_max=1)
+    async with open_runtime(tmp_path, model=Unreliable(), patience=RetryPolicy(attempts_max=1)) as cuebook:
         session = await cuebook.sessions.create("ana")
         with pytest.raises(CuebookError) as failed:
             _ = [event async for event in cuebook.sessions.stream(session.session_id, "hello")]
