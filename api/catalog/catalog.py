@@ -1,8 +1,8 @@
 """The script catalog of a server: stored by digest, found by id, prepared for running once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from uuid import UUID, uuid5
@@ -64,6 +64,8 @@ class Catalog:
         self._clock = clock
         # by tenant, digest and string table
         self._programs: LRUCache[tuple[str, str, str], _PreparedScript] = LRUCache(PROGRAMS_MAX)
+        # by tenant and uuid or id; only where no other server can change them
+        self._published: LRUCache[tuple[str, str], ScriptRow] = LRUCache(PROGRAMS_MAX)
         self._saving = asyncio.Lock()  # saves several attempts when two requests add a version of one script
 
     async def save(self, tenant: str, new: NewScript, mode: Mode) -> SavedScript:
@@ -72,7 +74,7 @@ class Catalog:
         reading = await self.with_own_id(tenant, await asyncio.to_thread(read_script, source, mode))
         if reading.script is None:
             raise unusable(reading.errors)
-        async with self._saving:
+        async with self._change():
             return await _until_added(partial(self._save, tenant, reading, reading.script, new))
 
     async def _save(self, tenant: str, reading: Reading, script: Script, new: NewScript) -> SavedScript:
@@ -117,7 +119,7 @@ class Catalog:
         Nothing changes if it is the latest version, in any status, or if this text was archived: an unchanged file does
         not revert a later decision.
         """
-        async with self._saving:
+        async with self._change():
             return await _until_added(partial(self._publish_file, tenant, reading, script))
 
     async def _publish_file(self, tenant: str, reading: Reading, script: Script) -> SavedScript:
@@ -155,6 +157,15 @@ class Catalog:
         await self._store.scripts.save(row, text)
         return SavedScript(row, reading, new=True)
 
+    @asynccontextmanager
+    async def _change(self) -> AsyncIterator[None]:
+        """Change versions within the context, one request at a time; what is published is read again afterwards."""
+        async with self._saving:
+            try:
+                yield
+            finally:
+                self._published = LRUCache(PROGRAMS_MAX)
+
     async def memory_plan(self, tenant: str, digest: str) -> MemoryPlan:
         """Return the memory plan of the script with a digest."""
         return (await self.program(tenant, digest)).script.memory
@@ -166,7 +177,7 @@ class Catalog:
 
         Raises ApiError SCRIPT_NOT_FOUND.
         """
-        async with self._saving:
+        async with self._change():
             versions = await self.versions(tenant, script_id)
             return await self._publish(versions, versions[0] if version is None else _find_version(versions, version))
 
@@ -182,7 +193,7 @@ class Catalog:
 
         Raises ApiError SCRIPT_NOT_FOUND.
         """
-        async with self._saving:
+        async with self._change():
             versions = await self.versions(tenant, script_id)
             targets = versions if version is None else [_find_version(versions, version)]
             statuses: dict[int, ScriptStatus] = {row.version: "archived" for row in targets if row.status != "archived"}
@@ -192,7 +203,7 @@ class Catalog:
 
     async def describe(self, tenant: str, script_id: str, changes: ScriptChanges) -> ScriptRow:
         """Update a script in all its versions and return the latest version. Raises ApiError SCRIPT_NOT_FOUND."""
-        async with self._saving:
+        async with self._change():
             latest = (await self.versions(tenant, script_id))[0]
             await self._store.scripts.describe(tenant, latest.script_uuid, changes, self._clock())
             return await self._again(latest)
@@ -227,9 +238,15 @@ class Catalog:
         return row
 
     async def _latest_published(self, tenant: str, script_id: str) -> ScriptRow | None:
+        published = self._published  # another one after a change during the read
+        row = published.get((tenant, script_id))
+        if row is not None:
+            return row
         row = await self._store.scripts.latest_published(tenant, script_id)
         if row is None and await self._builtin(tenant, script_id):
             row = await self._store.scripts.latest_published(tenant, script_id)
+        if row is not None and self._store.shared is None:
+            published[tenant, script_id] = row
         return row
 
     async def _builtin(self, tenant: str, script_id: str) -> bool:

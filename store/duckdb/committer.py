@@ -9,7 +9,7 @@ import duckdb
 from cachetools import LRUCache
 
 from store.duckdb.connection import DuckDBConnection
-from store.duckdb.statements import execute, transaction
+from store.duckdb.statements import transaction
 from store.interface.admission import Entry, Head, ProposedTurn, SessionId, TurnGroup, UniqueKey, keys_of
 from store.interface.errors import StoreError
 from store.interface.rows import is_uuid
@@ -36,8 +36,7 @@ class TurnCommitter:
         if the transaction failed; then nothing of the group is written.
         """
         turns = [entry for entry in group if isinstance(entry, ProposedTurn)]
-        keys = {key for proposal in turns for key in keys_of(proposal.session)}
-        checked = TurnGroup(self._find_heads(turns), load_keys(self._cursor, keys), number)
+        checked = TurnGroup(*self._read(turns), number)
         outcomes = [checked.validate(entry) for entry in group]
         if checked.documents:
             self._insert(checked)
@@ -51,12 +50,21 @@ class TurnCommitter:
         for session in sessions or ():
             self._heads.pop(session, None)
 
-    def _find_heads(self, turns: list[ProposedTurn]) -> dict[SessionId, Head]:
-        """Return the heads of the turns' sessions; those that are not cached are read with one statement."""
+    def _read(self, turns: list[ProposedTurn]) -> tuple[dict[SessionId, Head], dict[UniqueKey, str]]:
+        """Return the heads of the turns' sessions, and which keys of new sessions other sessions have.
+
+        Heads that are not cached are read with one statement. A new session has none, as the starts of sessions tell,
+        which are searched in less time than turns.
+        """
         sessions = {proposal.session_id for proposal in turns}
         heads = {session: self._heads[session] for session in sessions if session in self._heads}
-        missing = [session_id for _, session_id in sessions - heads.keys() if is_uuid(session_id)]
-        return heads | (load_heads(self._cursor, missing) if missing else {})
+        missing = {session_id for _, session_id in sessions - heads.keys() if is_uuid(session_id)}
+        created = [proposal.session for proposal in turns if proposal.session is not None]
+        if not created:
+            return heads | load_heads(self._cursor, missing), {}
+        new = missing & {session.session_id for session in created}
+        existing, keys = load_starts(self._cursor, new, [key for session in created for key in keys_of(session)])
+        return heads | load_heads(self._cursor, missing - new | existing), keys
 
     def _insert(self, group: TurnGroup) -> None:
         documents = group.all_documents()
@@ -75,30 +83,42 @@ class TurnCommitter:
             self._connection.inserts.insert(table, rows)
 
 
-def load_heads(cursor: duckdb.DuckDBPyConnection, session_ids: list[str]) -> dict[SessionId, Head]:
+def load_heads(cursor: duckdb.DuckDBPyConnection, session_ids: Collection[str]) -> dict[SessionId, Head]:
     """Return the heads of the sessions that exist. The ids are valid UUIDs."""
-    # As literals in the statement: a scan then skips the row groups without these sessions.
-    literals = ", ".join(f"'{session_id}'" for session_id in session_ids)
+    if not session_ids:
+        return {}
     rows = cursor.execute(
         f"""SELECT tenant, session_id::VARCHAR, max(turn), max(message_count), max(event_count) FROM turns
-        WHERE session_id IN ({literals}) GROUP BY tenant, session_id"""  # noqa: S608
+        WHERE session_id IN ({_literals(session_ids)}) GROUP BY tenant, session_id"""  # noqa: S608
     ).fetchall()
     return {(tenant, session_id): Head(*numbers) for tenant, session_id, *numbers in rows}
 
 
-def load_keys(cursor: duckdb.DuckDBPyConnection, keys: Collection[UniqueKey]) -> dict[UniqueKey, str]:
-    """Return the keys that sessions already have, with the ids of the sessions."""
-    if not keys:
-        return {}
-    # Not `IN (SELECT unnest(?))`: with OR, that is evaluated for every session, in ten times the time.
-    values = [value for _, _, value in keys]
-    any_value = f"IN ({', '.join('?' * len(values))})"
-    rows = execute(
-        cursor,
+def load_starts(
+    cursor: duckdb.DuckDBPyConnection, session_ids: Collection[str], keys: Collection[UniqueKey]
+) -> tuple[set[str], dict[UniqueKey, str]]:
+    """Return which of the sessions exist, and the keys that sessions have, with the ids of those. The ids are valid
+    UUIDs.
+    """
+    conditions, values = [], [value for _, _, value in keys]
+    if session_ids:
+        conditions.append(f"session_id IN ({_literals(session_ids)})")
+    if values:
+        # Not `IN (SELECT unnest(?))`: with OR, that is evaluated for every session, in ten times the time.
+        any_value = f"IN ({', '.join('?' * len(values))})"
+        conditions += [f"key {any_value}", f"idempotency_key {any_value}"]
+    if not conditions:
+        return set(), {}
+    rows = cursor.execute(  # without `execute`, which would keep each statement with its ids
         f"""SELECT tenant, key, idempotency_key, session_id::VARCHAR FROM session_starts
-        WHERE key {any_value} OR idempotency_key {any_value}""",  # noqa: S608
+        WHERE {" OR ".join(conditions)}""",  # noqa: S608
         values + values,
     ).fetchall()
     found = {(tenant, "key", key): session_id for tenant, key, _, session_id in rows}
     found.update({(tenant, "idempotency_key", key): session_id for tenant, _, key, session_id in rows})
-    return found
+    return {session_id for *_, session_id in rows}.intersection(session_ids), found
+
+
+def _literals(session_ids: Collection[str]) -> str:
+    """Return ids as literals of a statement: a scan then skips the row groups without these sessions."""
+    return ", ".join(f"'{session_id}'" for session_id in session_ids)

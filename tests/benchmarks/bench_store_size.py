@@ -97,7 +97,8 @@ def look_up(cursor: Cursor, heads: SessionHeads, ids: list[str]) -> None:
 
     def find_keys(session_id: str) -> None:
         """Look up the keys of a new session, as its commit does."""
-        committer.load_keys(cursor, [(TENANT, "key", f"new {session_id}"), (TENANT, "idempotency_key", session_id)])
+        keys = [(TENANT, "key", f"new {session_id}"), (TENANT, "idempotency_key", session_id)]
+        committer.load_starts(cursor, [], keys)
 
     scan = "SELECT max(turn) FROM turns WHERE tenant = ? AND session_id = ?"
     report("baseline: scan for the last turn", lambda each: cursor.execute(scan, [TENANT, each]).fetchall(), ids)

@@ -6,6 +6,11 @@ from typing import Any
 
 import pytest
 
+from api.catalog.catalog import Catalog
+from api.schemas.scripts import NewScript
+from api.schemas.timestamps import utc_now
+from store.interface.rows import ScriptRow
+from store.open_store import open_store
 from tests.support.api_client import ApiClient
 from tests.support.data_folders import change_rows
 from tests.support.fixture_types import OpenApp
@@ -143,6 +148,48 @@ async def test_many_imports_at_once_are_versions_of_their_own(api: ApiClient) ->
     assert {row["version"] for row in again} == {9}
     await asyncio.gather(change(api, "archive"), change(api, "publish", {"version": 3}), publish(api, SECOND))
     assert len(await statuses(api)) == 10
+
+
+async def test_a_session_begins_with_what_was_published_before(api: ApiClient) -> None:
+    """Sessions begin all the time; one that is requested after the answer to a publication runs that version."""
+
+    async def begin() -> int:
+        begun = await api.create_session("hello")
+        session = await api.read(f"/api/sessions/{begun['sessionId']}")
+        version: int = session["scriptVersion"]
+        return version
+
+    await publish(api, HELLO)
+    for version in range(2, 12):
+        before = [asyncio.create_task(begin()) for _ in range(3)]
+        await asyncio.sleep(0.001 * (version % 4))  # so that they meet the publication at different points
+        await publish(api, HELLO.replace("A greeting", f"Greeting {version}"))
+        assert await begin() == version
+        assert set(await asyncio.gather(*before)) <= {version - 1, version}
+        assert await begin() == version
+
+
+async def test_what_was_read_before_a_publication_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store(tmp_path)
+    catalog = Catalog(store, utc_now)
+    await catalog.save("clinic", NewScript(yaml_content=HELLO), "strict")
+    read, is_read, is_published = store.scripts.latest_published, asyncio.Event(), asyncio.Event()
+
+    async def read_early(tenant: str, script: str) -> ScriptRow | None:
+        row = await read(tenant, script)
+        is_read.set()
+        await is_published.wait()
+        return row
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.scripts, "latest_published", read_early)
+        early = asyncio.create_task(catalog.find("clinic", "hello"))
+        await is_read.wait()
+        await catalog.save("clinic", NewScript(yaml_content=SECOND), "strict")
+        is_published.set()
+        assert (await early).version == 1
+    assert (await catalog.find("clinic", "hello")).version == 2
+    await store.close()
 
 
 async def test_a_version_is_read_as_it_was(api: ApiClient) -> None:

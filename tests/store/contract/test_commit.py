@@ -67,6 +67,21 @@ async def test_a_stale_turn_is_refused_after_a_restart_too(tmp_path: Path, conve
     await store.close()
 
 
+async def test_a_session_is_not_begun_twice_after_a_restart_too(tmp_path: Path, conversation: Conversation) -> None:
+    other, fresh = Conversation("bank", session_id=conversation.session_id), Conversation()
+    store = open_store(tmp_path)
+    await conversation.create(store)
+    await conversation.say(store)
+    await store.close()
+    store = open_store(tmp_path)
+    conversation.turns = 0
+    again, *begun = await outcomes_of([conversation.create(store), other.create(store), fresh.create(store, "k")])
+    assert (type(again), again.actual) == (TurnConflict, 1)
+    assert not any(isinstance(each, BaseException) for each in begun)
+    assert (await store.sessions.head("clinic", conversation.session_id)).turn == 1
+    await store.close()
+
+
 BAD_STATES = {"not json": b"{", "two documents": b"{} {}"}
 
 
