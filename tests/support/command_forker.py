@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from tests.support.paths import PROCESSES, ROOT
@@ -36,8 +37,10 @@ class Forked:
         return self.returncode
 
     def send_signal(self, which: signal.Signals) -> None:
+        """Send a signal, unless the process has ended, whose exit code may still be on its way."""
         if self.poll() is None:
-            os.kill(self.pid, which)
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, which)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
