@@ -15,6 +15,7 @@ from store.sql.connection import (
     Parameters,
     as_uuid,
     delete_rows,
+    exists,
     fetch_page,
     find_row,
     of_session,
@@ -43,8 +44,10 @@ def session_by_key(connection: Connection, tenant: str, key: str) -> SessionRow 
 
 
 def creation_by_key(connection: Connection, tenant: str, idempotency_key: str) -> SessionRow | None:
-    """Return the session that a request with this idempotency key created."""
-    key = {"tenant": tenant, "idempotency_key": idempotency_key}
+    """Return the session that a request with this idempotency key created; mostly there is none."""
+    key: Parameters = {"tenant": tenant, "idempotency_key": idempotency_key}
+    if not exists(connection, "session_starts", "tenant = $tenant AND idempotency_key = $idempotency_key", key):
+        return None
     return find_row(connection, SessionRow, "session_starts", key)
 
 
