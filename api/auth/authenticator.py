@@ -66,8 +66,10 @@ class Authenticator:
         self._operator = digest_of(operator_key) if operator_key else None
         self._always = always or self._holder_of is not None
         self._a_minute = settings.requests_per_minute
-        self._rates = RateLimiter(REQUESTS_PER_MINUTE if self._a_minute is None else self._a_minute or 1)
-        self._participant_rates = RateLimiter(settings.participant_requests_per_minute)
+        a_minute = REQUESTS_PER_MINUTE if self._a_minute is None else self._a_minute or 1
+        self._rates = RateLimiter(a_minute, "requests_per_minute")
+        a_minute = settings.participant_requests_per_minute
+        self._participant_rates = RateLimiter(a_minute, "participant_requests_per_minute")
 
     def share_limits(self, servers: int) -> None:
         """Divide the limits by the number of servers on the same database."""
@@ -87,14 +89,14 @@ class Authenticator:
         try:
             sender = self._find(headers)
         except ApiError:
-            self._count(address, rule)
+            self._count("", address, rule)
             if not rule.is_open:
                 raise
             return Authenticated(ANONYMOUS)
         if sender.participant_id is not None:
-            self._participant_rates.take(sender.participant_id)
+            self._participant_rates.take(sender.participant_id, "requests of this participant")
         else:
-            self._count(sender.principal.name or address, rule)
+            self._count(sender.principal.name, address, rule)
         return sender
 
     def _find(self, headers: Headers) -> Authenticated:
@@ -132,12 +134,12 @@ class Authenticator:
             raise ApiError("UNAUTHENTICATED", "the key is unknown, revoked or has expired")
         return Authenticated(known.principal, known)
 
-    def _count(self, name: str, rule: RoutePolicy) -> None:
-        """Count a request of a key or an address. Raises ApiError RATE_LIMITED."""
+    def _count(self, name: str, address: str, rule: RoutePolicy) -> None:
+        """Count a request of a key, by its name, or without one of an address. Raises ApiError RATE_LIMITED."""
         is_bounded = self.is_required if self._a_minute is None else self._a_minute > 0
         if not is_bounded or not rule.is_counted or name == OPERATOR:
             return
-        self._rates.take(name)
+        self._rates.take(name or address, f"requests of this {'key' if name else 'address'}")
 
 
 def tokens_of(settings: Settings) -> HolderOf | None:

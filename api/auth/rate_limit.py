@@ -14,8 +14,9 @@ BUCKETS_MAX = 10_000
 class RateLimiter:
     """Token buckets: each has the capacity of one minute and refills evenly."""
 
-    def __init__(self, a_minute: int) -> None:
+    def __init__(self, a_minute: int, setting: str) -> None:
         self._a_minute = a_minute
+        self._setting = setting
         self.share(1)
         self._buckets: LRUCache[str, tuple[float, float]] = LRUCache(BUCKETS_MAX)  # tokens left, and at what time
 
@@ -32,8 +33,9 @@ class RateLimiter:
         self._buckets[name] = (left - 1 if left >= 1 else left, now)
         return wait_s
 
-    def take(self, name: str, otherwise: str = "too many requests") -> None:
-        """Take a token. Raises ApiError RATE_LIMITED, with the message `otherwise`."""
+    def take(self, name: str, counted: str) -> None:
+        """Take a token; `counted` says of what, in the plural. Raises ApiError RATE_LIMITED."""
         wait_s = self.wait_s(name, time.monotonic())
         if wait_s:
-            raise ApiError("RATE_LIMITED", otherwise, retry_after_s=math.ceil(wait_s))
+            message = f"too many {counted}: at most {int(self._capacity)} in a minute (`{self._setting}`)"
+            raise ApiError("RATE_LIMITED", message, retry_after_s=math.ceil(wait_s))

@@ -83,6 +83,8 @@ _READ = frozenset({b"origin", b"host", b"sec-fetch-site"})
 _PORTS = {"http": 80, "https": 443}
 _HEADERS_TAKEN = ["Accept", "Authorization", "Content-Type", "Idempotency-Key", "If-Match", "Last-Event-ID", "Prefer"]
 _HEADERS_SHOWN = ["ETag", "Link", "Location", "Preference-Applied", "Retry-After", "WWW-Authenticate", "X-Request-Id"]
+_HEADERS_SHOWN += ["Content-Disposition"]  # the names of files
+_HEADERS_SHOWN += [f"X-Cuebook-{name}" for name in ("As-Of", "Masked", "Truncated", "Truncated-By")]  # of query results
 
 
 def cors_of(origins: Sequence[str]) -> CORSConfig | None:

@@ -75,6 +75,10 @@ class Backend:
             if cursor is None:
                 return found
 
+    async def sessions(self) -> list[Any]:
+        """Return all sessions; by activity, those that continue meanwhile would be on none of the pages."""
+        return await self.rows("/api/sessions", sort="created")
+
     async def send(
         self, method: str, path: str, body: Mapping[str, object] | bytes | None = None, /, **options: Any
     ) -> Any:

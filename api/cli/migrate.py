@@ -117,7 +117,7 @@ async def _sessions(api: Backend, options: _MigrationOptions) -> list[Row]:
         if options.source is None or options.sessions:
             raise
         return []  # the script of this file is not published yet
-    found = [row for row in await api.rows("/api/sessions") if row["scriptId"] == script["scriptId"]]
+    found = [row for row in await api.sessions() if row["scriptId"] == script["scriptId"]]
     missing = set(options.sessions) - {row["sessionId"] for row in found}
     if missing:
         raise RequestRefused(f"{', '.join(sorted(missing))} is no session of {options.script_id}")

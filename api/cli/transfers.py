@@ -93,12 +93,19 @@ def _format_of(output: Path | None) -> str:
 
 
 async def _export_all(api: Backend, form: str, folder: Path, *, masked: bool) -> None:
-    rows = await api.rows("/api/sessions")
+    rows = await api.sessions()
     make_folder(folder)
+    written = 0
     for row in track("exporting", rows):
-        content = await _export(api, row["sessionId"], form, masked=masked)
+        try:
+            content = await _export(api, row["sessionId"], form, masked=masked)
+        except RequestRefused as refused:
+            if refused.code != "SESSION_NOT_FOUND":
+                raise
+            continue  # deleted meanwhile
         write_text(content.decode(), folder / f"{row['sessionId']}.{ENDINGS[form]}")
-    errors.print(f"{count_text(len(rows), 'session')} in {escape(str(folder))}")
+        written += 1
+    errors.print(f"{count_text(written, 'session')} in {escape(str(folder))}")
 
 
 async def _export(api: Backend, session_id: str, form: str, *, masked: bool) -> bytes:

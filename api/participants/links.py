@@ -21,7 +21,6 @@ from store.interface.errors import IdTaken, RowRefused
 from store.interface.participant_rows import LinkRow, ParticipantRow
 
 T = TypeVar("T")
-_TOO_MANY = "too many participants come at once"
 
 
 class Entry(Struct, frozen=True):
@@ -44,8 +43,9 @@ class Links:
         self._catalog = creation.catalog
         self._rows = runner.store.participants
         self._clock = runner.clock
-        self._link_rates = RateLimiter(runner.settings.link_entries_per_minute)
-        self._address_rates = RateLimiter(runner.settings.address_entries_per_minute)
+        self._link_rates = RateLimiter(runner.settings.link_entries_per_minute, "link_entries_per_minute")
+        a_minute = runner.settings.address_entries_per_minute
+        self._address_rates = RateLimiter(a_minute, "address_entries_per_minute")
 
     # -- of a tenant --------------------------------------------------------------------------------------------------
 
@@ -121,9 +121,9 @@ class Links:
         """Return a link for a participant. Raises ApiError LINK_NOT_FOUND, RATE_LIMITED."""
         for client in clients:
             if client.startswith("address "):
-                self._address_rates.take(client, _TOO_MANY)
+                self._address_rates.take(client, "participants of this address")
         link = _require(await self._rows.link(link_id))
-        self._link_rates.take(link_id, _TOO_MANY)
+        self._link_rates.take(link_id, "participants of this link")
         return link
 
     async def _resume(self, link: LinkRow, secret: str) -> ParticipantRow:

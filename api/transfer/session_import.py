@@ -244,7 +244,9 @@ def _id_exists(session_id: str) -> ApiError:
 
 
 def _key_exists(key: str | None, session_id: str) -> ApiError:
-    message = "a session with this key exists; `replace` replaces it, `key` sets another key"
+    message = (
+        "a session with this key exists; `replace` replaces it, `copy` imports a copy without a key, `key` sets another"
+    )
     return ApiError("SESSION_KEY_EXISTS", message, context={"key": key, "sessionId": session_id})
 
 

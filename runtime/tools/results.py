@@ -22,11 +22,16 @@ def check_arguments(tool: ToolDefinition, arguments: Mapping[str, Value]) -> Non
 
 
 def parse_if_declared(tool: ToolDefinition, result: object) -> object:
-    """Return the JSON in a text if the declared result is no text, otherwise the result itself.
+    """Return the JSON in a text, or the value in `{result: value}`, if the declared result is not the result itself.
 
-    MCP servers without structured results answer so.
+    MCP servers without structured results answer with a text; the official SDK for Python puts a result that is no
+    object under `result`.
     """
-    if not isinstance(result, str) or not tool.result or not _problem(tool.result, result):
+    if not tool.result or not _problem(tool.result, result):
+        return result
+    if isinstance(result, dict) and result.keys() == {"result"}:
+        result = result["result"]
+    if not isinstance(result, str) or not _problem(tool.result, result):
         return result
     try:
         return msgspec.json.decode(result)

@@ -96,7 +96,11 @@ async def list_sessions(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> SessionList:
-    """Return a page of sessions, the last active first. All pages show the list at the time of the first request."""
+    """Return a page of sessions, the last active first.
+
+    A session that continues meanwhile moves to the front, where later pages do not show it: to read all sessions, use
+    `sort=created`.
+    """
     with refusing_field("metadata", FilterPairInvalid):
         pairs = metadata_pairs(metadata or [])
     which = SessionFilter(

@@ -24,6 +24,8 @@ async def test_too_many_requests_of_a_key_wait_others_do_not(app: OpenApp, tmp_p
             assert (await api.get("/api/sessions", headers=one)).status_code == 200
         refused = await api.get("/api/sessions", headers=one)
         assert (refused.status_code, refused.json()["error"]["code"]) == (429, "RATE_LIMITED")
+        message = "too many requests of this key: at most 3 in a minute (`requests_per_minute`)"
+        assert refused.json()["error"]["message"] == message
         assert 1 <= int(refused.headers["retry-after"]) <= 20
         assert refused.json()["error"]["recovery"]["canRetry"]
         assert (await api.get("/api/sessions", headers=other)).status_code == 200
@@ -70,7 +72,7 @@ async def test_nothing_is_counted_where_it_is_off(
 
 
 def test_a_bucket_fills_up_evenly() -> None:
-    limit = RateLimiter(60)
+    limit = RateLimiter(60, "requests_per_minute")
     assert [limit.wait_s("a", 100.0) for _ in range(60)] == [0.0] * 60
     assert limit.wait_s("a", 100.0) == pytest.approx(1.0)
     assert limit.wait_s("a", 100.5) == pytest.approx(0.5)
@@ -81,7 +83,7 @@ def test_a_bucket_fills_up_evenly() -> None:
 
 def test_there_are_never_more_buckets_than_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rate_limit, "BUCKETS_MAX", 10)
-    limit = RateLimiter(1)
+    limit = RateLimiter(1, "requests_per_minute")
     for number in range(1_000):
         assert limit.wait_s(f"address {number}", 0.0) == 0.0
         assert limit.wait_s("steady", 0.0) == (0.0 if number == 0 else 60.0)
@@ -111,7 +113,8 @@ async def test_pages_of_an_origin_that_is_set_are_let_in(app: OpenApp, tmp_path:
         assert "authorization" in asked.headers["access-control-allow-headers"]
         answer = await api.get("/api/sessions", headers=PAGE | key)
         assert answer.headers["access-control-allow-origin"] == PAGE["Origin"]
-        assert "ETag" in answer.headers["access-control-expose-headers"]
+        readable = answer.headers["access-control-expose-headers"].split(", ")
+        assert {"ETag", "Content-Disposition", "X-Cuebook-Truncated", "X-Cuebook-As-Of"} <= set(readable)
         refused = await api.get("/api/sessions", headers=PAGE)
         assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (401, PAGE["Origin"])
         for origin in (

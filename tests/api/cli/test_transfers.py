@@ -4,8 +4,11 @@ import asyncio
 import json
 from pathlib import Path
 
+import httpx
 import pytest
 
+from api.cli import backend
+from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp, RunCommand, Serve, WriteFile
 
 
@@ -55,6 +58,19 @@ def test_all_sessions_there_and_back(cuebook: RunCommand, talked: list[str]) -> 
     assert again.exit_code == 1
     assert "a session with this id exists" in again.stdout
     assert cuebook("sessions", "import", "out", "--replace", "--data", "other").exit_code == 0
+
+
+async def test_all_sessions_include_those_that_continue(api: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, "PAGE", 1)
+    sessions = [await api.create_session("diary") for _ in range(3)]
+
+    async def let_the_first_continue(answer: httpx.Response) -> None:
+        if answer.request.url.path == "/api/sessions":
+            await api.send_texts(sessions[0], "a day like others")
+
+    api.event_hooks["response"].append(let_the_first_continue)
+    found = await backend.Backend(api, is_served=True).sessions()
+    assert {each["sessionId"] for each in found} == {each["sessionId"] for each in sessions}
 
 
 def test_a_folder_of_nanobot_with_a_damaged_file(cuebook: RunCommand, write: WriteFile, talked: list[str]) -> None:

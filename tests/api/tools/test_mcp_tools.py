@@ -48,6 +48,14 @@ async def test_result_in_a_text_is_read_as_it_is_declared(app: OpenApp, tmp_path
     assert await said(app, tmp_path / "text", "lookup_as_text") == ['{"status": "17 in a text"}.']
 
 
+@pytest.mark.gate
+async def test_result_that_the_sdk_wraps_is_unwrapped(app: OpenApp, tmp_path: Path):
+    declared = ORDER + ", result: {type: string}"
+    assert await said(app, tmp_path, "name_status", params=declared) == ["17 is on its way."]
+    declared = ORDER + ", result: {type: object, required: [status]}"
+    assert await said(app, tmp_path / "object", "write_status", params=declared) == ["status: 17 in a text."]
+
+
 async def test_log_has_no_words_that_a_server_writes():
     tools = McpTools({"shop": McpServer(command=[sys.executable, "-c", "print('words about Ana')"])}, 10_000)
     with capture_logs() as lines, pytest.raises(ToolCallFailed, match="cannot be"):

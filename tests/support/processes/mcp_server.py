@@ -28,6 +28,18 @@ def lookup_as_text(order: str) -> str:
 
 
 @server.tool()
+def name_status(order: str) -> str:
+    """Return a text, which the SDK wraps."""
+    return f"{order} is on its way"
+
+
+@server.tool()
+def write_status(order: str) -> str:
+    """Return JSON in a text, which the SDK wraps."""
+    return json.dumps({"status": f"{order} in a text"})
+
+
+@server.tool()
 async def hang() -> str:
     """Never answer."""
     await asyncio.sleep(3_600)
