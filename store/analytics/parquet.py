@@ -36,8 +36,10 @@ DAY_OF: Mapping[str, str | None] = {
 """The column that determines the day of a row, by table; None: the table is not partitioned. It has all tables of the
 model except `about`.
 """
-DIGEST = "count(*), coalesce(sum(hash(t)::HUGEINT), 0) || '-' || coalesce(bit_xor(hash(t, 7)), 0)"
-"""SQL for the number of rows of `t` and a digest of them that does not depend on their order."""
+DIGEST = "count(*), coalesce(sum(hash(t)::HUGEINT), 0) || '-' || coalesce(bit_xor(hash(t, 8)), 0)"
+"""SQL for the number of rows of `t` and a digest of them that does not depend on their order. When columns get other
+types in the files, another second argument of `hash` lets the next export write all files again.
+"""
 FILE = "part.parquet"
 DAYS_MAX = 100
 """Days that one statement writes: DuckDB keeps as many files open, and would write further days in several files."""
@@ -99,10 +101,11 @@ def _day(table: str) -> str:
 
 
 def _texts(connection: duckdb.DuckDBPyConnection, table: str) -> str:
-    """Return SQL for a table with UUIDs as text: Spark refuses Parquet's UUIDs, and polars reads them as bytes."""
+    """Return SQL for a table with UUIDs and JSON as text: Spark refuses UUIDs, and polars reads both as bytes."""
     columns = connection.execute(
         """SELECT column_name FROM duckdb_columns()
-        WHERE database_name = current_database() AND schema_name = 'main' AND table_name = $table AND data_type = 'UUID'
+        WHERE database_name = current_database() AND schema_name = 'main' AND table_name = $table
+            AND data_type IN ('UUID', 'JSON')
         ORDER BY column_index""",
         {"table": table},
     ).fetchall()

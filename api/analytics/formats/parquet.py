@@ -14,22 +14,22 @@ from store.interface.errors import QueryRefused
 
 _LONG_MAX = 2**63
 _MEMORY = "512MB"
-_UUID = re.compile(r"\bUUID\b(?!\"? )")
-"""Matches the type, also within lists and records; a field named UUID is followed by a type and does not match."""
+_TEXT = re.compile(r"\b(UUID|JSON)\b(?!\"? )")
+"""Matches the types, also within lists and records; a field named UUID is followed by a type and does not match."""
 
 
 def as_parquet(table: Table) -> bytes:
     """Encode a table as the bytes of a Parquet file. Blocks.
 
     Parquet has no integers above 64 bits: sums (HUGEINT) become BIGINT if all of them fit, else DOUBLE, as DuckDB does.
-    Types that Parquet lacks (TUPLE) become JSON text. Ids (UUID) become text: Spark refuses the type, and polars reads
-    bytes. Raises QueryRefused for values without a form in Parquet, such as intervals below zero.
+    Types that Parquet lacks (TUPLE) become JSON text. Ids (UUID) and JSON become text: Spark refuses UUIDs, and polars
+    reads both as bytes. Raises QueryRefused for values without a form in Parquet, such as intervals below zero.
     """
     with tempfile.TemporaryDirectory(prefix="cuebook-") as folder, closing(_connect()) as connection:
         path = Path(folder) / "table.parquet"
         columns = [_column(column, [row[place] for row in table.rows]) for place, column in enumerate(table.columns)]
         parts = ", ".join(
-            f"unnest(${place}::{kind}[]::{_UUID.sub('VARCHAR', kind)}[]) AS {_quote(name)}"
+            f"unnest(${place}::{kind}[]::{_TEXT.sub('VARCHAR', kind)}[]) AS {_quote(name)}"
             for place, (name, (kind, _)) in enumerate(zip(table.names(), columns, strict=True), 1)
         )
         try:

@@ -227,8 +227,9 @@ def test_killed_export_leaves_whole_files_and_the_next_ends_it(file: Path, tmp_p
     assert export(file, folder) == 0
 
 
-def test_ids_are_text_in_parquet(file: Path, tmp_path: Path) -> None:
+def test_ids_and_json_are_text_in_parquet(file: Path, tmp_path: Path) -> None:
     export(file, tmp_path / "lake")
-    types = "SELECT DISTINCT type, converted_type FROM parquet_schema(?) WHERE name IN ('session_id', 'forked_from')"
-    found = duckdb.execute(types, [str(tmp_path / "lake" / "**" / "*.parquet")]).fetchall()
+    types = "SELECT DISTINCT type, converted_type FROM parquet_schema(?) WHERE name IN ({})"
+    names = "'session_id', 'forked_from', 'metadata', 'data', 'new'"
+    found = duckdb.execute(types.format(names), [str(tmp_path / "lake" / "**" / "*.parquet")]).fetchall()
     assert found == [("BYTE_ARRAY", "UTF8")]
