@@ -17,9 +17,9 @@ def analytics_model() -> str:
             "prints the same list.",
             "",
             "The tables contain all that was recorded, also what [reports](reports.md) do not count: a",
-            "[fork](../how-to/session-keys.md) has the turns and messages that it repeats, with their times. The condition",
-            "`forked_from IS NULL` of `sessions` leaves forks out. Messages that a rewind or a clear removed have",
-            "`is_taken_back`.",
+            "[fork](../how-to/session-keys.md) has the turns and messages that it repeats, with their times. The",
+            "condition `forked_from IS NULL` of `sessions` leaves forks out. Messages that a rewind or a clear removed",
+            "have `is_taken_back`.",
             "",
             *(_table(table) for table in described_tables()),
         )

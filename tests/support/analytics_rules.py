@@ -66,10 +66,19 @@ _TURNS = """SELECT session_id, 'its turns have gaps in their numbers, or do not 
 _LATEST = """SELECT s.session_id, s.turn, 'its position or state differs from its latest turn' AS what
     FROM sessions AS s JOIN turns AS t USING (session_id, turn)
     WHERE (s.user_id, s.status, s.phase_id, s.topic_id, s.action_id, s.action_type, s.wait_kind, s.updated_at, s.digest,
-            s.script_id, s.script_version, s.completed_at)
+            s.script_id, s.script_version)
         IS DISTINCT FROM (t.user_id, t.status, t.phase_id, t.topic_id, t.action_id, t.action_type, t.wait_kind,
-            t.finished_at, t.digest, t.script_id, t.script_version, if(t.status = 'completed', t.finished_at, NULL))
+            t.finished_at, t.digest, t.script_id, t.script_version)
         OR s.execution_status NOT IN (t.execution_status, 'error')"""
+
+_COMPLETED = """SELECT s.session_id, 'its time of completion is not that of the turn that ended it' AS what
+    FROM sessions AS s LEFT JOIN (
+        SELECT t.session_id, min(t.finished_at) AS ended_at FROM turns AS t
+        WHERE t.status = 'completed' AND NOT EXISTS (
+            FROM turns AS o WHERE o.session_id = t.session_id AND o.turn > t.turn AND o.status <> 'completed')
+        GROUP BY t.session_id
+    ) USING (session_id)
+    WHERE s.completed_at IS DISTINCT FROM ended_at"""
 
 _USER_MESSAGES = """SELECT session_id, 'its count of user messages differs from its messages' AS what FROM sessions AS s
     LEFT JOIN (SELECT session_id, count(*) AS n FROM messages WHERE role = 'user' GROUP BY ALL) USING (session_id)
@@ -175,6 +184,7 @@ _RULES = (
     _numbered("variable_history", "writes", "event_count")[1],
     _of_event("variable_history", "seq", "'variable'"),
     _Rule("file_differs", "sessions", _LATEST),
+    _Rule("file_differs", "sessions", _COMPLETED),
     _Rule("file_differs", "sessions", _USER_MESSAGES),
     _Rule("file_differs", "sessions", _NUMBERS),
     _Rule("file_differs", "users", _USERS),

@@ -62,10 +62,12 @@ class Reading:
         self._reply_to_waits()
         last, messages = self.turns[-1], [each for turn in self.turns for each in json.loads(turn.messages)]
         metadata = json.loads(self.start.metadata)
+        going = [turn.turn for turn in self.turns if turn.status != "completed"]
+        ending = self.turns[going[-1] + 1 if going else 0] if last.status == "completed" else None
         self.model.add(
             "sessions", **self.of, first_version=self.start.script_version,
             forked_from=metadata.get("forkedFrom", {}).get("sessionId"), created_at=self.start.created_at,
-            updated_at=last.finished_at, completed_at=last.finished_at if last.status == "completed" else None,
+            updated_at=last.finished_at, completed_at=None if ending is None else ending.finished_at,
             ended_by=self.ended_by if last.status == "completed" else None,
             outcome=self.outcome if last.status == "completed" else None,
             status=last.status, turn=last.turn, phase_id=last.phase_id, topic_id=last.topic_id,
@@ -82,7 +84,7 @@ class Reading:
             self._put_back()
         self.model.add(
             "turns", **self.of, turn=turn.turn, started_at=turn.started_at, finished_at=turn.finished_at,
-            messages=len(messages),
+            messages=len(messages), status=turn.status,
         )  # fmt: skip
         for each in messages:
             self.model.add(

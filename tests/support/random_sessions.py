@@ -141,6 +141,7 @@ class Traffic:
         walk = Walk(self, script, version, created)
         walk.run()
         status = dice.choices(["active", "paused", "failed"], [8, 1, 1])[0] if walk.is_stopped else "completed"
+        self.model.turns[-1].status = status
         last = walk.now
         self.model.add(
             "sessions", session_id=walk.session_id, user_id=walk.user_id, number=1, script_uuid="", script_id=script,

@@ -57,7 +57,15 @@ def is_finished(session: SimpleNamespace) -> bool:
 def reached_at(model: Any, milestone: str | None) -> dict[Any, tuple[datetime, int]]:
     """By session when it reached the milestone, and in which turn; without one, when it came to its script's end."""
     if milestone is None:
-        return {each.session_id: (each.completed_at, each.turn) for each in model.sessions if is_finished(each)}
+        going: dict[Any, int] = {}  # the last turn after which a session was not completed
+        for turn in model.turns:
+            if turn.status != "completed":
+                going[turn.session_id] = max(going.get(turn.session_id, 0), turn.turn)
+        return {
+            each.session_id: (each.completed_at, going.get(each.session_id, -1) + 1)
+            for each in model.sessions
+            if is_finished(each)
+        }
     found: dict[Any, tuple[datetime, int]] = {}
     for visit in (*model.action_visits, *(each for each in model.scope_visits if each.scope == "topic")):
         name = getattr(visit, "action_id", visit.topic_id)

@@ -235,13 +235,14 @@ INSERT INTO milestones BY NAME
 -- 5. Sessions.
 DELETE FROM sessions USING touched AS t WHERE sessions.session_id = t.session_id;
 CREATE OR REPLACE TEMP TABLE lasts AS
-    SELECT session_id, max(turn) AS turn, sum(messages)::INTEGER AS message_count, sum(events)::INTEGER AS event_count
+    SELECT session_id, max(turn) AS turn, coalesce(max(turn) FILTER (status != 'completed') + 1, 0) AS ended_turn,
+        sum(messages)::INTEGER AS message_count, sum(events)::INTEGER AS event_count
     FROM turns SEMI JOIN touched USING (session_id) GROUP BY session_id;
 INSERT INTO sessions BY NAME
     SELECT s.session_id, s.user_id, 0 AS number, s.key, coalesce(m.script_uuid, s.script_uuid) AS script_uuid, t.script_id,
         t.script_version, t.digest, s.script_version AS first_version, s.locale, s.metadata, s.forked_from, s.created_at,
         greatest(t.finished_at, s.created_at) AS updated_at,
-        CASE WHEN t.status = 'completed' THEN updated_at END AS completed_at,
+        CASE WHEN t.status = 'completed' THEN greatest(d.finished_at, s.created_at) END AS completed_at,
         epoch_us(updated_at - s.created_at) / 1e6 AS seconds, t.status,
         CASE WHEN f.session_id IS NULL THEN t.execution_status ELSE 'error' END AS execution_status, 
         e.last.reason AS end_reason, e.last.outcome AS outcome, e.last.ended_by AS ended_by, e.last.action_id AS end_action_id,
@@ -250,6 +251,7 @@ INSERT INTO sessions BY NAME
     FROM internal.starts AS s SEMI JOIN touched USING (session_id)
     JOIN lasts AS l USING (session_id)
     JOIN turns AS t ON t.session_id = s.session_id AND t.turn = l.turn
+    LEFT JOIN turns AS d ON d.session_id = s.session_id AND d.turn = l.ended_turn -- a person may give it back after its end
     LEFT JOIN (SELECT session_id, arg_max(script_uuid, turn) AS script_uuid FROM moves GROUP BY session_id) AS m ON m.session_id = s.session_id
     LEFT JOIN (SELECT session_id, arg_max({'reason': reason, 'outcome': outcome, 'ended_by': ended_by, 'action_id': action_id}, seq) AS last
         FROM internal.ends SEMI JOIN touched USING (session_id) GROUP BY session_id) AS e

@@ -5,7 +5,8 @@ CREATE OR REPLACE MACRO outcomes(script := NULL, version := NULL, since := NULL,
 WITH asked AS MATERIALIZED (
     SELECT is_script(script) AND is_version(script, version) AS is_valid
 ), chosen AS (
-    SELECT c.script_id, c.first_version, c.outcome, c.seconds FROM chosen_sessions(script, version, since, until) AS c
+    SELECT c.script_id, c.first_version, c.outcome, epoch_us(c.completed_at - c.created_at) / 1e6 AS seconds
+    FROM chosen_sessions(script, version, since, until) AS c
     WHERE c.status = 'completed'
 )
 SELECT script_id, first_version AS script_version, outcome, count(*) AS sessions,

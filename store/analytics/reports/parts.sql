@@ -65,7 +65,9 @@ CREATE OR REPLACE MACRO is_finished(status, ended_by) AS status = 'completed' AN
 -- The sessions that reached a milestone of the script, or entered an action or a topic, and when; without a milestone, the finished
 -- sessions.
 CREATE OR REPLACE MACRO reached_sessions(milestone := NULL) AS TABLE
-SELECT s.session_id, s.completed_at AS reached_at, s.turn AS reached_turn FROM sessions AS s
+SELECT s.session_id, s.completed_at AS reached_at, coalesce(b.turn + 1, 0) AS reached_turn FROM sessions AS s
+LEFT JOIN (SELECT t.session_id, max(t.turn) AS turn FROM turns AS t WHERE t.status != 'completed' GROUP BY t.session_id) AS b
+    ON b.session_id = s.session_id
 WHERE milestone IS NULL AND is_finished(s.status, s.ended_by)
 UNION ALL
 SELECT v.session_id, min(v.entered_at), min(v.entered_turn) FROM (

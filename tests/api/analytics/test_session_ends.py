@@ -144,6 +144,29 @@ async def test_older_records_tell_what_ended_a_session(ended: dict[str, tuple[st
 
 
 @pytest.mark.gate
+async def test_what_follows_the_end_of_a_session_does_not_move_it(app: OpenApp, tmp_path: Path) -> None:
+    async with app(tmp_path / "data") as api:
+        await api.publish_script(STUDY)
+        session = await api.create_session("study")
+        path = f"/api/sessions/{session['sessionId']}"
+        ending = await api.send_texts(session, "no")
+        assert ending["executionStatus"] == "completed"
+        assert (await api.post(f"{path}/clear")).json()["turn"] == ending["turn"] + 1
+        again = await api.create_session("study")
+        path = f"/api/sessions/{again['sessionId']}"
+        await api.send_texts(again, "no")
+        assert (await api.post(f"{path}/rewind", json={"turn": 0})).is_success
+        await api.send_texts(again, "no")
+    place = Place(tmp_path / "a.duckdb")
+    analytics_files.refresh_all(tmp_path / "data", place, is_masked=True)
+    query = """SELECT t.turn, s.turn FROM sessions AS s JOIN turns AS t
+        ON t.session_id = s.session_id AND t.finished_at = s.completed_at ORDER BY s.created_at"""
+    with duckdb.connect(str(place.path), read_only=True) as connection:
+        assert connection.execute(query).fetchall() == [(1, 2), (3, 3)]
+    assert problems(place.path) == []
+
+
+@pytest.mark.gate
 async def test_a_session_that_expires_is_counted(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path / "data") as api:
         await api.publish_script(STUDY)

@@ -200,7 +200,7 @@ def test_outcomes_are_those_of_completed_sessions(model: Any, asked: Ask, given:
         counts = Counter(each.outcome for each in rows)
         for outcome in sorted(counts, key=lambda each: (-counts[each], each or "~")):
             ended = [each for each in rows if each.outcome == outcome]
-            seconds = [(each.updated_at - each.created_at).total_seconds() for each in ended]
+            seconds = [(each.completed_at - each.created_at).total_seconds() for each in ended]
             reckoned.append(
                 {
                     "script_id": script,
