@@ -319,7 +319,11 @@ class Sessions:
         limit: int = 50,
         cursor: str | None = None,
     ) -> SessionList:
-        """Return a page of sessions, the last active first; all of `metadata` must be in theirs."""
+        """Return a page of sessions, the last active first; all of `metadata` must be in theirs.
+
+        To read all pages while sessions continue, sort by `created`: by activity, a session that continues moves to the
+        front, where later pages do not show it.
+        """
         parameters = {
             "userId": user_id,
             "status": status,
