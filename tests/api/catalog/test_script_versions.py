@@ -169,7 +169,9 @@ async def test_a_session_begins_with_what_was_published_before(api: ApiClient) -
         assert await begin() == version
 
 
-async def test_what_was_read_before_a_publication_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_was_read_before_a_publication_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = open_store(tmp_path)
     catalog = Catalog(store, utc_now)
     await catalog.save("clinic", NewScript(yaml_content=HELLO), "strict")
