@@ -91,5 +91,7 @@ def _chart(table: Table, question: Question) -> Spec:
 
 def _json(table: Table) -> bytes:
     """Encode columns and rows as an object; a caller may add members before its last byte."""
-    columns = msgspec.json.encode([{"name": column.name, "type": column.type} for column in table.columns])
+    columns = msgspec.json.encode(
+        [{"name": name, "type": column.type} for name, column in zip(table.names(), table.columns, strict=True)]
+    )
     return b'{"columns":' + columns + b',"rows":' + as_json(table) + b"}"

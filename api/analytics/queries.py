@@ -71,11 +71,12 @@ class AnalyticsQueries(Struct, frozen=True):
         language: Language = "en",
         with_chart: bool = False,
     ) -> QueryResult:
-        """Run a report, with a chart in a language. Raises the errors of `query`, and ReportRefused."""
+        """Run a report, with its chart in a language, if it has one. Raises the errors of `query`, ReportRefused."""
         limits = QueryLimits(rows_max=ROWS_MAX, timeout_s=TIMEOUT_DEFAULT_S)
         chart = chart_of(report.name, language)
         sql = statement(report, parameters)
-        question = Question(sql=sql, limits=limits, form=form, chart=chart, with_chart=with_chart)
+        draws = with_chart and chart is not None
+        question = Question(sql=sql, limits=limits, form=form, chart=chart, with_chart=draws)
         return await self._ask(tenant, question, masked=masked, max_age_s=max_age_s)
 
     async def check_syntax(self, sql: str) -> None:

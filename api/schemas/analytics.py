@@ -111,6 +111,8 @@ class ReportView(View, frozen=True, kw_only=True):
     says: str
     reads_words: bool
     """Whether it needs `masked=false`."""
+    has_chart: bool = False
+    """Whether it has a chart; others are lists."""
     parameters: list[ParameterView]
     sql: str
     """The macro; its comments define the columns."""

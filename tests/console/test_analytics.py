@@ -258,3 +258,22 @@ async def test_files_have_all_rows_of_the_query_that_is_shown(open_page: OpenPag
         await page.get_by_role("button", name="CSV").click()
     lines = (await (await download.value).path()).read_text("utf-8").splitlines()
     assert (lines[0], lines[-1], len(lines)) == ("number", "10000", 10_002)
+
+
+async def test_columns_of_one_name_are_all_shown(open_page: OpenPage, server: ServerProcess) -> None:
+    await two_sessions(server)
+    page = await open_page(f"/sql?sql={quote('SELECT 1 AS n, 2 AS n')}")
+    await page.get_by_role("button", name="Run").click()
+    await expect(page.get_by_role("columnheader")).to_have_text(["n", "n_2"], timeout=RESULT_MS)
+    assert await rows(page) == [["1", "2"]]
+
+
+async def test_report_that_is_a_list_has_no_chart(open_page: OpenPage, server: ServerProcess) -> None:
+    await two_sessions(server)
+    session = (await server_sessions(server))[0]
+    page = await open_page(f"/analytics/session_at?session={session}")
+    await expect(page.get_by_role("link", name="CSV")).to_be_visible(timeout=RESULT_MS)
+    await expect(page.get_by_role("link", name="PNG")).to_have_count(0)
+    await expect(page.get_by_role("img")).to_have_count(0)
+    await page.goto(server.url + "/analytics/outcomes")
+    await expect(page.get_by_role("link", name="CSV")).to_be_visible(timeout=RESULT_MS)

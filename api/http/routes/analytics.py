@@ -10,7 +10,9 @@ from litestar.openapi.spec import OpenAPIType, Schema
 from litestar.params import FromPath, JSONBody, QueryParameter
 from litestar.response import Stream
 from litestar.types import Receive
+from msgspec.structs import replace
 
+from api.analytics.charts.chart import chart_of
 from api.analytics.execute import MEDIA_TYPES
 from api.analytics.queries import QueryResult
 from api.auth.principal import masks
@@ -121,7 +123,11 @@ async def run_query(data: JSONBody[NewAnalyticsQuery], request: ApiRequest) -> R
 @get("/reports", summary="List the reports")
 async def list_reports(limit: Limit = PAGE_MAX, cursor: Cursor = None) -> ReportList:
     """Return a page of the reports."""
-    return page_of(ReportList, msgspec.convert(REPORTS, list[ReportView], from_attributes=True), limit, cursor)
+    views = [
+        replace(msgspec.convert(each, ReportView, from_attributes=True), has_chart=chart_of(each.name) is not None)
+        for each in REPORTS
+    ]
+    return page_of(ReportList, views, limit, cursor)
 
 
 @get(

@@ -107,6 +107,16 @@ def test_reports_show_intervals_and_numbers_where_they_have_them() -> None:
     assert slots.count == "asked"
 
 
+def test_outcomes_are_parts_of_the_sessions_of_a_version() -> None:
+    chart = chart_of("outcomes")
+    assert chart is not None
+    columns = "script_id:VARCHAR script_version:INTEGER outcome:VARCHAR sessions:BIGINT"
+    spec = vega_lite(table(columns, ("visit", 1, "done", 4), ("visit", 1, "left", 2), ("visit", 2, "done", 1)), chart)
+    assert [(each["label"], each["series"], each["value"]) for each in spec["data"]["values"]] == [
+        ("visit · 1", "done", 4), ("visit · 1", "left", 2), ("visit · 2", "done", 1),
+    ]  # fmt: skip
+
+
 def test_a_chart_of_a_report_is_in_the_chosen_language() -> None:
     chart = chart_of("time_to_complete", "zh")
     assert chart is not None
