@@ -1,8 +1,10 @@
 """The inbox in a browser: a person takes a session over, talks to a participant, and gives it back."""
 
+import asyncio
 import re
 
-from playwright.async_api import expect
+import pytest
+from playwright.async_api import Route, expect
 
 from tests.console.conftest import OpenPage, begin_long_session
 from tests.support.server_process import ServerProcess
@@ -152,3 +154,40 @@ async def test_request_that_needs_nobody_is_dismissed(open_page: OpenPage, serve
     await expect(page.get_by_text("脚本正在对话")).to_be_visible()
     await page.get_by_role("link", name="← 收件箱").click()
     await expect(page.get_by_text("没有人在等待人工服务。")).to_be_visible()
+
+
+async def test_pictures_are_links_for_the_person_who_talks(open_page: OpenPage, server: ServerProcess) -> None:
+    async with server.client() as api:
+        show = "  - show: {image: 'https://example.org/lake', caption: A lake}\n  - ask: Well?\n"
+        await api.publish_script(f"cuebook: 1\nscript: picture\nactions:\n{show}", strict=False)
+        session = await api.create_session("picture")
+    page = await open_page(f"/inbox/{session['sessionId']}")
+    await expect(page.get_by_role("link", name="https://example.org/lake")).to_be_visible()
+
+
+@pytest.mark.parametrize(("screen", "last"), [("inbox", "**/snapshots?*"), ("play", "**/api/scripts/*")])
+async def test_session_that_is_left_while_it_is_read_has_no_stream(
+    open_page: OpenPage, server: ServerProcess, screen: str, last: str
+) -> None:
+    async with server.client() as api:
+        await api.publish_script(HELP, strict=False)
+        session = await api.create_session("help")
+    page = await open_page("/operate")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    may_answer = asyncio.Event()
+
+    async def answer_later(route: Route) -> None:
+        await may_answer.wait()
+        await route.continue_()
+
+    await page.route("**/snapshots?*", answer_later, times=1)
+    async with page.expect_request("**/snapshots?*"):
+        await page.evaluate("address => history.pushState(null, '', address)", f"/{screen}/{session['sessionId']}")
+        await page.evaluate("dispatchEvent(new PopStateEvent('popstate'))")
+    await page.get_by_role("link", name="Review", exact=True).click()
+    await expect(page.get_by_role("heading", name="Review")).to_be_visible()
+    async with page.expect_response(last):
+        may_answer.set()
+    await page.evaluate("new Promise((done) => setTimeout(done, 200))")
+    assert [url for url in asked if "/events" in url] == []

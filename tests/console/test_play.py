@@ -387,3 +387,45 @@ async def test_another_model_answers_from_now_on(
     await say(page, "Fine")
     await expect(page.get_by_role("log")).to_contain_text("That is good.")
     assert len(endpoint.requests) == 1
+
+
+PICTURE = """\
+cuebook: 1
+script: picture
+actions:
+  - show: {image: "https://example.org/lake", url: "https://example.org/lake", caption: A lake}
+  - ask: Well?
+"""
+
+
+async def test_picture_that_links_to_itself_is_one_link(open_page: OpenPage, server: ServerProcess) -> None:
+    async with server.client() as api:
+        await api.publish_script(PICTURE, strict=False)
+    page = await open_page("/play?script=picture")
+    await expect(page.get_by_role("link", name="https://example.org/lake")).to_have_count(1)
+    await expect(page.get_by_role("log")).to_contain_text("Well?")
+
+
+async def test_state_stays_beside_a_long_conversation(open_page: OpenPage, server: ServerProcess) -> None:
+    page = await open_page(f"/play/{await begin_long_session(server)}")
+    await expect(page.get_by_text("Line 230.")).to_be_in_viewport()
+    await expect(page.get_by_role("heading", name="This turn")).to_be_in_viewport()
+
+
+async def test_somebody_who_has_gone_elsewhere_stays_there(open_page: OpenPage) -> None:
+    page = await open_page("/play")
+    may_answer = asyncio.Event()
+
+    async def answer_later(route: Route) -> None:
+        await may_answer.wait()
+        await route.continue_()
+
+    await page.route("**/api/sessions", answer_later, times=1)
+    await page.get_by_label("Script").select_option("visit")
+    await page.get_by_role("button", name="Begin").click()
+    await page.get_by_role("link", name="Operate").click()
+    await expect(page.get_by_role("heading", name="Operate")).to_be_visible()
+    async with page.expect_response(lambda answer: "/timers" in answer.url):  # the last that is read of a new session
+        may_answer.set()
+    await expect(page.get_by_role("heading", name="Operate")).to_be_visible()
+    assert page.url.endswith("/operate")

@@ -7,6 +7,7 @@ export class FollowedSession {
   view: Schemas['SessionView'] | null = $state.raw(null)
   readonly work = new Attempt()
   #stop = () => {}
+  #isClosed = false
 
   constructor(readonly id: string) {}
 
@@ -17,16 +18,19 @@ export class FollowedSession {
   /** Read the session, and follow it from then on. */
   open = () =>
     this.work.run(async () => {
+      this.#isClosed = false
       await this.read()
       const query = { after: this.view!.turn - 1, limit: 1 }
       const turn = dataOf(await api.GET('/api/sessions/{sessionId}/snapshots', { params: { ...this.params, query } })).data[0]
-      this.close()
+      if (this.#isClosed) return // the page was left meanwhile
+      this.#stop()
       if (this.view?.status === 'completed') return
       const read = () => void this.read().catch(() => {}) // the next turn tries again
       this.#stop = followSession(this.id, turn?.eventCount ?? 0, ['position'], read, () => void this.open())
     })
 
   close() {
+    this.#isClosed = true
     this.#stop()
     this.#stop = () => {}
   }

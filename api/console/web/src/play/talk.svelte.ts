@@ -26,6 +26,7 @@ export class Talk {
   #published = 0 // the version that new sessions run
   #newest = 0 // the last turn that the stream has announced
   #stop = () => {}
+  #isClosed = false
   #last: Promise<unknown> = Promise.resolve() // what runs: the next one waits, so that it does not show what was before
 
   get isBusy(): boolean {
@@ -52,14 +53,16 @@ export class Talk {
     return new Set(this.changes.map((each) => `${each.scope}.${each.name}`))
   }
 
-  /** Stop following the session. */
+  /** Stop following the session, also one that is still being read. */
   close() {
+    this.#isClosed = true
     this.#stop()
   }
 
   /** Begin a session; return its id, or undefined if it could not begin. */
   async begin(scriptId: string, userId: string, version?: number): Promise<string | undefined> {
     let id: string | undefined
+    this.#isClosed = false
     await this.#attempt(async () => {
       this.said = []
       this.earlier = undefined
@@ -75,6 +78,7 @@ export class Talk {
   /** Open a session with its newest messages and its last turn. */
   open(id: string) {
     if (this.session?.sessionId !== id) this.unsent = null
+    this.#isClosed = false
     return this.#attempt(() => this.#show(id))
   }
 
@@ -180,9 +184,9 @@ export class Talk {
 
   /** Show turns that begin elsewhere: by a timer, in another tab, by a person in place of the script. */
   #follow(id: string) {
-    this.close()
+    this.#stop()
     this.#newest = 0
-    if (this.session?.status === 'completed') return
+    if (this.#isClosed || this.session?.status === 'completed') return
     const onPosition = ({ data }: Frame) => {
       this.#newest = data.turn
       if (!this.isBusy && this.session?.sessionId === id && data.turn > this.session.turn) void this.open(id)
