@@ -4,7 +4,8 @@ import re
 
 from playwright.async_api import Page, Route, expect
 
-from tests.console.conftest import NewKey, OpenPage, sign_in
+from tests.console.conftest import NewKey, OpenPage, Restart, sign_in
+from tests.support.openai_server import Endpoint
 from tests.support.server_process import ServerProcess
 
 WAITS = "cuebook: 1\nscript: waits\nactions:\n  - say: Until then.\n  - wait: 3 days\n  - say: There you are.\n"
@@ -146,3 +147,31 @@ async def test_roles_decide_which_tabs_there_are(open_page: OpenPage, new_key: N
 async def test_budgets_show_what_is_used_today(open_page: OpenPage) -> None:
     page = await open_page("/operate/budgets")
     await expect(page.get_by_role("row").filter(has_text="Tokens")).to_contain_text("none")
+
+
+async def test_timers_of_several_sessions_have_different_links(open_page: OpenPage, server: ServerProcess) -> None:
+    async with server.client() as api:
+        await api.publish_script(WAITS, strict=False)
+        for user in ("ana", "ben"):
+            await api.create_session("waits", user=user)
+    page = await open_page("/operate/timers")
+    links = page.get_by_role("table").get_by_role("link")
+    await expect(links).to_have_count(2)
+    assert len(set(await links.all_inner_texts())) == 2
+
+
+async def test_server_that_does_not_answer_is_not_called_ready(open_page: OpenPage, server: ServerProcess) -> None:
+    page = await open_page("/operate")
+    await expect(page.get_by_role("status")).to_have_text("Ready")
+    await server.stop()
+    await expect(page.get_by_role("alert")).to_contain_text("The server does not answer.")
+    await expect(page.get_by_text("Ready", exact=True)).to_have_count(0)
+
+
+async def test_health_names_a_model_that_answers(
+    open_page: OpenPage, restart: Restart, endpoint: Endpoint, server: ServerProcess
+) -> None:
+    page = await open_page("/operate")
+    again = await restart(CUEBOOK_MODEL="openai:tiny", CUEBOOK_MODEL_URL=endpoint.url)
+    await page.goto(f"{again.url}/operate")
+    await expect(page.get_by_role("main")).to_contain_text("in use")

@@ -349,3 +349,22 @@ async def test_the_timeline_names_what_happened(open_page: OpenPage, server: Ser
         ("wait", "time ·"),
     ):
         await expect(timeline.get_by_role("option").filter(has_text=kind).filter(has_text=name).first).to_be_visible()
+
+
+async def test_return_to_the_list_asks_for_nothing_in_vain(open_page: OpenPage, server: ServerProcess) -> None:
+    session = await two_turns(server)
+    page = await open_page("/sessions")
+    failed: list[str] = []
+    page.on("response", lambda answer: failed.append(answer.url) if answer.status >= 400 else None)
+    await page.get_by_role("main").get_by_role("link", name="ana").click()
+    await expect(page.get_by_text(session)).to_be_visible()
+    await page.go_back()
+    await expect(page.get_by_role("button", name="Filter")).to_be_visible()
+    await page.wait_for_load_state("networkidle")
+    assert failed == []
+
+
+async def test_a_filter_that_is_no_version_is_refused(open_page: OpenPage, server: ServerProcess) -> None:
+    await two_turns(server)
+    page = await open_page("/sessions?scriptVersion=latest")
+    await expect(page.get_by_role("alert")).to_contain_text("scriptVersion")

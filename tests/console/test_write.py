@@ -476,3 +476,17 @@ async def test_outline_and_picture_follow_a_running_session(open_page: OpenPage)
     await expect(here).to_have_count(1)
     await page.get_by_label("Follow a session").select_option(label="Nothing")
     await expect(here).to_have_count(0)
+
+
+async def test_cases_that_share_a_line_are_all_shown(open_page: OpenPage, server: ServerProcess) -> None:
+    cases = "script: pair.yaml\ncases: [{name: one, turns: [{expect: ['*']}]}, {name: two, turns: [{expect: ['*']}]}]\n"
+    text = "cuebook: 1\nscript: pair\nactions:\n  - say: Hello.\n"
+    async with server.client() as api:
+        answer = await api.put("/api/drafts/pair", json={"yamlContent": text, "files": {"pair.case.yaml": cases}})
+        assert answer.is_success
+    page = await open_page("/write/pair")
+    await tab(page, "Cases")
+    await expect(page.get_by_role("tabpanel").get_by_role("button", name="two")).to_be_visible()
+    await expect(page.get_by_role("tabpanel").get_by_role("button", name="one")).to_be_visible()
+    await write_at_end(page, "  - sy: Oops.")
+    await expect(page.get_by_text("The cases run once the script has no errors.")).to_be_visible()

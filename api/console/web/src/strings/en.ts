@@ -1,5 +1,5 @@
 /** Return a number with its noun. */
-const counted = (count: number, one: string, others = `${one}s`) => `${count} ${count === 1 ? one : others}`
+const counted = (count: number, one: string, others = `${one}s`) => `${count.toLocaleString('en')} ${count === 1 ? one : others}`
 
 export const en = {
   language: 'English',
@@ -112,7 +112,7 @@ export const en = {
     follow: 'Follow a session', here: 'the session is here',
     patch: (text: string) => `Write ${text}`, checking: 'Checking…', noProblems: 'There are no problems.', line: (line: number) => `line ${line}`,
     severities: { error: 'Error', warning: 'Warning', note: 'Note' } as Record<string, string>,
-    noOutline: 'The structure is shown once the script has no errors.', noVersions: 'There is no version yet. Publishing stores the first one.',
+    casesLater: 'The cases run once the script has no errors.', noOutline: 'The structure is shown once the script has no errors.', noVersions: 'There is no version yet. Publishing stores the first one.',
     pictureOf: (script: string) => `The ways through ${script}; the outline has them as text`,
     publishTitle: 'Publish this script?', publishHint: 'New sessions run this text. Sessions that have begun keep theirs.',
     publishVersionTitle: (number: number) => `Publish version ${number}?`, publishVersionHint: 'New sessions run this version. Your text, and sessions that have begun, stay as they are.',
@@ -154,6 +154,7 @@ export const en = {
     units: { calls: 'Calls', tokens: 'Tokens', cost: 'Cost' } as Record<string, string>, budgetsHint: 'The limits are those of the settings, `budgets`. The day begins at midnight UTC.',
     ready: 'Ready', notReady: 'Not ready', checks: { server: 'Server', database: 'Database', writerLag: 'Delay of writes', model: 'Model', embedder: 'Embedder', memory: 'Memory jobs' } as Record<string, string>,
     states: {} as Record<string, string>, // English is what the server says; the keys are its words, # is a number
+    circuits: { closed: 'in use', open: 'paused after failures', 'half-open': 'tried again after failures' } as Record<string, string>,
     step: (step: string) => step,
     due: 'Due', kind: 'Kind', fire: 'Fire now', noTimers: 'No session waits for a moment.',
     newLink: 'New link', noLinks: 'There are no links. A link lets people talk to a script without a key.', permits: 'Permits',
@@ -167,6 +168,10 @@ export const en = {
     firstKey: 'With the first key, every request needs one. It must have the role admin, and signs you in.',
     revokeLink: (name: string) => `Revoke the link ${name}?`, revokeLinkHint: 'It admits nobody any more, and conversations that it began cannot be continued. This cannot be undone.',
     revokeKey: (name: string) => `Revoke the key ${name}?`, revokeHint: 'Requests with it are refused from now on.',
+    troubles: {
+      status: 'the receiver refused it', timeout: 'no answer in time', connection: 'no connection to the address', tls: 'the certificate is not valid',
+      dns: 'the name of the host is unknown', refused: 'the settings do not permit this address', protocol: 'the answer is not HTTP', internal: 'an error of this server',
+    } as Record<string, string>,
     newWebhook: 'New webhook', noWebhooks: 'There are no webhooks. A webhook sends events of sessions to a server of yours.', events: 'Events',
     failingSince: (time: string) => `fails since ${time}`, deliveries: 'Deliveries', deliveriesTo: (url: string) => `Deliveries to ${url}`, noDeliveries: 'Nothing was sent yet.',
     test: 'Send a test', delivered: 'The test arrived', notDelivered: 'The test did not arrive', remove: 'Delete', removeWebhook: 'Delete this webhook?', attempts: (count: number) => counted(count, 'attempt'), again: 'Send again',

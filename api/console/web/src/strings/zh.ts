@@ -110,7 +110,7 @@ export const zh: Strings = {
     follow: '跟随会话', here: '会话在此',
     patch: (text) => `改为 ${text}`, checking: '检查中…', noProblems: '没有问题。', line: (line) => `第 ${line} 行`,
     severities: { error: '错误', warning: '警告', note: '提示' },
-    noOutline: '脚本没有错误后显示其结构。', noVersions: '还没有版本。发布时保存第一个版本。',
+    casesLater: '脚本没有错误后，用例才会运行。', noOutline: '脚本没有错误后显示其结构。', noVersions: '还没有版本。发布时保存第一个版本。',
     pictureOf: (script) => `${script} 的流程图；大纲以文字显示同样的内容`,
     publishTitle: '发布此脚本？', publishHint: '新的会话将运行此文本。已开始的会话保留原来的文本。',
     publishVersionTitle: (number: number) => `发布版本 ${number}？`, publishVersionHint: '新的会话将运行此版本。您的文本和已开始的会话保持不变。',
@@ -155,6 +155,7 @@ export const zh: Strings = {
       ok: '正常', stopping: '正在停止', 'no endpoint': '未连接语言模型', none: '无', 'not loaded': '未加载', '# waiting': '# 个等待中', '# s': '# 秒',
       'the database is open read-only': '数据库以只读方式打开', 'the writing thread has ended': '写入线程已结束', 'a write has taken # s': '一次写入已用 # 秒',
     },
+    circuits: { closed: '使用中', open: '失败后暂停', 'half-open': '失败后重试', ready: '就绪' },
     step: (step) => ({
       'waiting for writes in progress': '等待进行中的写入', 'creating a new file': '创建新文件', 'writing the new file to disk': '把新文件写入磁盘',
       'replacing the file': '替换文件', 'opening the new file': '打开新文件',
@@ -169,6 +170,10 @@ export const zh: Strings = {
     firstKey: '有了第一个密钥后，所有请求都需要密钥。它必须具有 admin 角色，并会使您登录。',
     revokeLink: (name) => `撤销链接 ${name}？`, revokeLinkHint: '它不再接纳任何人，由它开始的对话也无法继续。此操作不可撤销。',
     revokeKey: (name) => `撤销密钥 ${name}？`, revokeHint: '此后使用它的请求将被拒绝。',
+    troubles: {
+      status: '接收方拒绝了它', timeout: '没有及时回复', connection: '无法连接到该地址', tls: '证书无效',
+      dns: '主机名未知', refused: '设置不允许此地址', protocol: '回复不是 HTTP', internal: '本服务器出错',
+    },
     newWebhook: '新建 Webhook', noWebhooks: '还没有 Webhook。Webhook 把会话的事件发送到您的服务器。', events: '事件',
     failingSince: (time) => `自 ${time} 起失败`, deliveries: '投递', deliveriesTo: (url) => `发往 ${url} 的投递`, noDeliveries: '还没有发送任何内容。',
     test: '发送测试', delivered: '测试已送达', notDelivered: '测试未送达', remove: '删除', removeWebhook: '删除此 Webhook？', attempts: (count) => `${count} 次尝试`, again: '重新发送',
