@@ -191,3 +191,15 @@ async def test_session_that_is_left_while_it_is_read_has_no_stream(
         may_answer.set()
     await page.evaluate("new Promise((done) => setTimeout(done, 200))")
     assert [url for url in asked if "/events" in url] == []
+
+
+async def test_person_who_reads_earlier_messages_stays_there(open_page: OpenPage, server: ServerProcess) -> None:
+    session = await begin_long_session(server)
+    page = await open_page(f"/inbox/{session}")
+    said = page.get_by_role("log")
+    await expect(said.get_by_text("Line 230.")).to_be_in_viewport()
+    await said.get_by_text("Line 100.", exact=True).scroll_into_view_if_needed()
+    async with server.client() as api:
+        await api.send_texts({"sessionId": session}, "Very well.")
+    await expect(said).to_contain_text("Very well.")
+    await expect(said.get_by_text("Line 100.", exact=True)).to_be_in_viewport()

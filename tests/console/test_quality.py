@@ -265,3 +265,17 @@ def test_the_pages_refer_to_no_other_host() -> None:
     index = (PAGES / "index.html").read_text("utf-8")
     assert "http" not in index.replace("http-equiv", "")
     assert list(PAGES.rglob("*.map")) == []
+
+
+async def test_screen_that_does_not_load_is_loaded_later(open_page: OpenPage) -> None:
+    page = await open_page("/sessions")
+    await expect(page.get_by_role("heading", level=1, name="Sessions")).to_be_visible()
+    await page.route("**/assets/**", lambda route: route.abort("connectionrefused"))
+    await page.route("**/health", lambda route: route.abort("connectionrefused"), times=1)
+    await page.get_by_role("link", name="Memory").click()
+    await expect(page.get_by_role("alert")).to_contain_text("The server does not answer.")
+    await page.get_by_role("button", name="Try again").click()
+    await expect(page.get_by_role("alert")).to_contain_text("The server does not answer.")
+    await page.unroute("**/assets/**")
+    await page.get_by_role("button", name="Try again").click()
+    await expect(page.get_by_role("heading", name="Memory")).to_be_visible()

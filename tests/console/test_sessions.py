@@ -6,7 +6,7 @@ from datetime import date, timedelta
 
 from playwright.async_api import Route, expect
 
-from tests.console.conftest import OpenPage
+from tests.console.conftest import OpenPage, begin_long_session
 from tests.support.server_process import ServerProcess
 
 FRAMES = """async () => {
@@ -360,7 +360,11 @@ async def test_return_to_the_list_asks_for_nothing_in_vain(open_page: OpenPage, 
     await expect(page.get_by_text(session)).to_be_visible()
     await page.go_back()
     await expect(page.get_by_role("button", name="Filter")).to_be_visible()
-    await page.wait_for_load_state("networkidle")
+    await page.go_forward()
+    await expect(page.get_by_text(session)).to_be_visible()
+    await page.evaluate("history.pushState(null, '', '/memory/kim')")
+    async with page.expect_response("**/api/memory/status?userId=kim"):
+        await page.evaluate("dispatchEvent(new PopStateEvent('popstate'))")
     assert failed == []
 
 
@@ -368,3 +372,13 @@ async def test_a_filter_that_is_no_version_is_refused(open_page: OpenPage, serve
     await two_turns(server)
     page = await open_page("/sessions?scriptVersion=latest")
     await expect(page.get_by_role("alert")).to_contain_text("scriptVersion")
+
+
+async def test_events_of_a_selected_turn_are_in_view(open_page: OpenPage, server: ServerProcess) -> None:
+    session = await begin_long_session(server)
+    async with server.client() as api:
+        await api.send_texts({"sessionId": session}, "Very well.")
+    page = await open_page(f"/sessions/{session}?turn=0")
+    await expect(page.get_by_role("status").filter(has_text="Arrow keys")).to_be_visible()  # all of it is loaded
+    await page.get_by_role("slider").press("ArrowRight")
+    await expect(page.get_by_role("listbox").get_by_text("Very well.").first).to_be_in_viewport()

@@ -56,7 +56,7 @@ export const en = {
     rewindHint: 'Later messages leave the conversation. The database keeps them, and every turn.',
     scopes: { global: 'Global', session: 'Session', phase: 'Phase', topic: 'Topic' } as Record<string, string>,
     noVariables: 'No variables', changed: 'changed', kinds: 'Show', prompt: 'Prompt', reply: 'Reply', callOf: 'Call',
-    keys: 'Arrow keys move between turns; Home and End go to the first and the last one.',
+    keys: 'Arrow keys select another row, and on the slider another turn; Home and End go to the first and the last one.',
     redacted: 'The texts and values of this session were removed.', allKinds: 'Everything',
     events: {} as Record<string, string>, // English is the kind itself
     waits: {} as Record<string, string>, // as well

@@ -53,7 +53,7 @@ export const zh: Strings = {
     rewindTitle: (turn) => `回退到第 ${turn} 轮？`, rewindHint: '之后的消息将离开对话。数据库保留这些消息和所有轮次。',
     scopes: { global: '全局', session: '会话', phase: '阶段', topic: '主题' },
     noVariables: '没有变量', changed: '已改变', kinds: '显示', prompt: '提示词', reply: '回复', callOf: '调用',
-    keys: '方向键在轮次间移动；Home 和 End 跳到第一轮和最后一轮。', redacted: '此会话的文本和值已被删除。',
+    keys: '方向键选择另一行，在滑块上则选择另一轮；Home 和 End 跳到第一个和最后一个。', redacted: '此会话的文本和值已被删除。',
     waits: { text: '文本', choice: '选项', form: '表单', acknowledge: '确认', suggestion: '建议', time: '时间' },
     events: {
       message: '消息', variable: '变量', scope_entered: '进入范围', scope_left: '离开范围', scope_skipped: '跳过范围', action_entered: '进入动作', action_left: '离开动作',
