@@ -1,6 +1,5 @@
 // The text of one script as its author writes it: saved as a draft on the server, checked, published, shared.
 import { api, ApiProblem, dataOf, type Schemas } from '../api/client'
-import { allPages } from '../parts/pages.svelte'
 import { newScript } from './snippets'
 
 const SAVE_MS = 800 // after the last key
@@ -65,10 +64,8 @@ export class Draft {
     const stored = versions.response.status === 404 ? [] : dataOf(versions).data
     this.version = stored[0] ?? null
     this.published = stored.find((each) => each.status === 'published')?.version
-    const drafts = await allPages(async (cursor) => dataOf(await api.GET('/api/drafts', { params: { query: { limit: 200, cursor } } })))
-    const hasDraft = drafts.some((each) => each.scriptId === this.id) // browsers log a request for what is not there as an error
-    const found = hasDraft && (await api.GET('/api/drafts/{draftId}', { params: { path: { draftId: this.id } } }))
-    if (!found || found.response.status === 404) {
+    const found = await api.GET('/api/drafts/{draftId}', { params: { path: { draftId: this.id } } })
+    if (found.response.status === 404) {
       await this.loadVersion()
     } else {
       const draft = dataOf(found)
