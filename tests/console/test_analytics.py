@@ -252,7 +252,7 @@ async def test_files_have_all_rows_of_the_query_that_is_shown(open_page: OpenPag
     box = page.get_by_role("textbox", name="SQL")
     await box.fill("SELECT * FROM range(10001) AS t(number)")
     await page.get_by_role("button", name="Run").click()
-    await expect(page.get_by_text("10000 rows · there are more")).to_be_visible(timeout=RESULT_MS)
+    await expect(page.get_by_text("10,000 rows · there are more")).to_be_visible(timeout=RESULT_MS)
     await box.fill("SELECT 'another query, which has not run'")
     async with page.expect_download(timeout=RESULT_MS) as download:
         await page.get_by_role("button", name="CSV").click()
