@@ -55,8 +55,7 @@ async def open_runtime(
     store = await asyncio.to_thread(open_store, own.data, own.database_url)
     key = secrets.token_urlsafe(32)  # file access replaces the keys of the database
     app = create_app(own, store, language_model, operator_key=key, context_handlers=context_handlers)
-    policy = patience or RetryPolicy()
-    async with running(app), Client("http://cuebook", key=key, patience=policy, transport=InProcess(app)) as client:
+    async with running(app), Client("http://cuebook", key=key, patience=patience, transport=InProcess(app)) as client:
         yield client
 
 

@@ -17,7 +17,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 _CLOSE_S = 10.0
 DEFAULT_URL = "http://127.0.0.1:8000"
-_PATIENCE = RetryPolicy()
 
 
 class Client:
@@ -36,9 +35,10 @@ class Client:
         url: str = DEFAULT_URL,
         *,
         key: str | None = None,
-        patience: RetryPolicy = _PATIENCE,
+        patience: RetryPolicy | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
+        patience = patience or RetryPolicy()
         self._http = httpx.AsyncClient(
             base_url=url,
             headers={b"Authorization": b"Bearer " + key.encode()} if key else {},
@@ -241,7 +241,7 @@ class SyncClient:
 
     def __init__(self, url: str = DEFAULT_URL, *, key: str | None = None, patience: RetryPolicy | None = None) -> None:
         self._loop = Loop()
-        self._client = Client(url, key=key, patience=patience or _PATIENCE)
+        self._client = Client(url, key=key, patience=patience)
         self.sessions = SyncSessions(self._loop, self._client.sessions)
         self.memory = SyncMemory(self._loop, self._client.memory)
         self.analytics = SyncAnalytics(self._loop, self._client.analytics)

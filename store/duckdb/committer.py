@@ -60,8 +60,6 @@ class TurnCommitter:
         heads = {session: self._heads[session] for session in sessions if session in self._heads}
         missing = {session_id for _, session_id in sessions - heads.keys() if is_uuid(session_id)}
         created = [proposal.session for proposal in turns if proposal.session is not None]
-        if not created:
-            return heads | load_heads(self._cursor, missing), {}
         new = missing & {session.session_id for session in created}
         existing, keys = load_starts(self._cursor, new, [key for session in created for key in keys_of(session)])
         return heads | load_heads(self._cursor, missing - new | existing), keys
