@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 from api.analytics import files, process
 from api.analytics.process import WorkerProcesses
 from api.app import create_app
+from api.catalog import catalog
 from api.embedded import running
 from api.http.connections.http_server import bind, create_server
 from api.schemas.timestamps import utc_now
@@ -25,6 +27,7 @@ from api.sessions.live_turns import LiveTurns
 from api.settings import Settings
 from runtime.models.offline_model import OfflineModel
 from runtime.state.ports import Clock, Model
+from scripts.parse.folder import read_folder
 from store.duckdb_store import DuckDBStore
 from store.interface.debug_logging import set_level
 from store.open_store import open_store
@@ -37,6 +40,7 @@ from tests.support.data_folders import (
     new_databases_copied,
     open_postgres,
 )
+from tests.support.duckdb_instances import instances_used_again
 from tests.support.effort import EFFORT, repeats
 from tests.support.fixture_types import NewStreamClient, OpenApp, Serve
 from tests.support.openai_server import Endpoint
@@ -99,8 +103,19 @@ def plain_tracebacks() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def new_databases() -> Iterator[None]:
-    """Copy one new database for each test that needs one."""
-    with new_databases_copied():
+    """Copy one new database for each test that needs one, and open it without a new instance of DuckDB."""
+    with new_databases_copied(), instances_used_again():
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def example_scripts() -> Iterator[None]:
+    """Read the scripts that the servers of tests publish once."""
+    examples = cache(lambda: tuple(read_folder(CONVERSATIONS)))
+    with pytest.MonkeyPatch.context() as reading:
+        reading.setattr(
+            catalog, "read_folder", lambda folder: examples() if folder == CONVERSATIONS else read_folder(folder)
+        )
         yield
 
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
-from importlib.metadata import version
 from urllib.parse import quote
 
 import httpcore
@@ -16,7 +15,7 @@ from cachetools import LRUCache
 
 from api.schemas.allowed_targets import read_target
 from api.settings import Settings, ToolSecret
-from api.webhooks.ssrf import CONNECT_S, AddressPolicy, HostUnknown, SafeConnections, TargetForbidden
+from api.webhooks.ssrf import CONNECT_S, AddressPolicy, HostUnknown, SafeConnections, TargetForbidden, user_agent
 from runtime.state.circuit import Circuit
 from runtime.state.tool_ports import ToolCallFailed
 from scripts.expressions.expressions import Evaluation
@@ -95,7 +94,7 @@ class HttpTools:
 
     def _prepare(self, http: HttpRequest, arguments: Mapping[str, Value], key: str) -> _PreparedRequest:
         url = self._url(http, arguments)
-        headers = {"accept": "application/json", "user-agent": f"Cuebook/{version('cuebook')}"}
+        headers = {"accept": "application/json", "user-agent": user_agent()}
         names = dict(arguments) | {"secret": secrets_for(url, self._secrets)}
         for name, value in http.headers.items():
             headers[name.lower()] = _header(name, _render(value, names).text)

@@ -5,7 +5,6 @@ import ssl
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from importlib.metadata import version
 from typing import Literal, TypeAlias
 
 import httpcore
@@ -13,7 +12,7 @@ import httpx
 from msgspec import Struct
 
 from api.settings import Settings
-from api.webhooks.ssrf import CONNECT_S, AddressPolicy, HostUnknown, SafeConnections, TargetForbidden
+from api.webhooks.ssrf import CONNECT_S, AddressPolicy, HostUnknown, SafeConnections, TargetForbidden, user_agent
 
 ANSWER_BYTES_MAX = 4_096  # bytes of a response that are read, so that its connection can be reused
 
@@ -37,7 +36,6 @@ class Sender:
     """Posts to receivers."""
 
     def __init__(self, settings: Settings, rules: AddressPolicy) -> None:
-        self._name = f"Cuebook/{version('cuebook')}"
         self._timeout_s = settings.webhook_timeout_s
         self._connections = SafeConnections(rules, settings.webhook_concurrency)
 
@@ -66,7 +64,7 @@ class Sender:
         wait = {"connect": min(CONNECT_S, self._timeout_s)} | dict.fromkeys(("read", "write", "pool"), self._timeout_s)
         base_headers = {
             "host": target.netloc.decode("ascii"),
-            "user-agent": self._name,
+            "user-agent": user_agent(),
             "content-type": "application/json",
             "content-length": str(len(body)),
         }

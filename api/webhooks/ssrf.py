@@ -9,6 +9,8 @@ import ipaddress
 import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
+from importlib.metadata import version
 
 import httpcore
 import httpx
@@ -36,6 +38,12 @@ _METADATA = frozenset(
     )
 )
 """Metadata addresses of clouds with credentials of a machine, besides link-local ones."""
+
+
+@cache
+def user_agent() -> str:
+    """Return the header with which the server introduces itself to receivers and tools."""
+    return f"Cuebook/{version('cuebook')}"
 
 
 class TargetForbidden(httpcore.ConnectError):

@@ -20,7 +20,13 @@ ROW_GROUP_ROWS = 2048
 # A checkpoint that also merges the small row groups of earlier ones takes three times as long. Turns do not wait for
 # that: row groups are merged when the database is closed, at most this many groups of a table, and by a compaction.
 MERGES_AT_CLOSE = 20
-THREADS = 2
+CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "threads": 2,
+    "checkpoint_threshold": _NEVER,
+    "max_vacuum_tasks": 0,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+}
 
 
 def attach(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
@@ -43,16 +49,7 @@ def attach(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
 
 
 def _connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(
-        ":memory:",
-        config={
-            "threads": THREADS,
-            "checkpoint_threshold": _NEVER,
-            "max_vacuum_tasks": 0,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-        },
-    )
+    connection = _instance()
     try:
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
         connection.execute("PRAGMA disable_checkpoint_on_shutdown")
@@ -64,6 +61,10 @@ def _connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
         connection.close()
         raise why_not_open(path, error) from error
     return connection
+
+
+def _instance() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(":memory:", config=CONFIG)
 
 
 def options(*, read_only: bool = False) -> str:

@@ -39,11 +39,13 @@ from store.interface.errors import CursorInvalid
 from store.interface.maintenance_rows import RunningCopy
 from store.interface.retention_rows import DueByPolicy, Policy
 
+VERSION = version("cuebook")  # not read for each request: it takes longer than everything else
+
 
 @get("/health", summary="Check health")
 async def health() -> Health:
     """Return that the process is alive."""
-    return Health(status="ok", version=version("cuebook"))
+    return Health(status="ok", version=VERSION)
 
 
 @get("/ready", summary="Check readiness", responses=also(503, Readiness, "Turns cannot be taken."))
