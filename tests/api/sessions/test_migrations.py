@@ -65,6 +65,12 @@ async def test_a_move_is_a_turn_and_a_second_one_does_nothing(api: ApiClient) ->
     assert moved["position"]["actionId"] == "how_old"
     again = await move(api, session)
     assert (again["moved"], again["verdict"], again["turn"]) == (False, "current", 2)
+    for turn, position in (
+        (1, {"actionId": "ask_age", "actionIndex": 2}),
+        (2, {"actionId": "how_old", "actionIndex": 2}),
+    ):
+        snapshot = await api.read(f"/api/sessions/{session['sessionId']}/snapshots/{turn}")
+        assert snapshot["position"].items() >= position.items()
     assert (await api.send_texts(session, "34"))["position"]["actionId"] == "ask_more"
 
 
