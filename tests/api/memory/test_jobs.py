@@ -103,6 +103,7 @@ async def test_failures_of_other_work_do_not_count_as_job_attempts(
     open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("api.memory.worker.AGAIN_S", 0.001)
+    monkeypatch.setattr("api.memory.worker.AGAIN_S_MAX", 0.01)
     monkeypatch.setattr("api.memory.embedding.REST_S", 0.001)
     monkeypatch.setattr("store.embedders.openai.ATTEMPTS_MAX", 1)
     wrong = {"embedder": "openai:none", "embedder_url": "http://127.0.0.1:9/v1", "embedder_timeout_s": 1}
