@@ -1,6 +1,7 @@
 """Memory: what is remembered of a user, searched with reasons, pinned and forgotten in a browser."""
 
 import asyncio
+import re
 
 from playwright.async_api import Page, Route, expect
 
@@ -37,6 +38,8 @@ async def test_search_says_why_a_unit_was_found(open_page: OpenPage, server: Ser
     await expect(first).to_contain_text("In May I moved to Lisbon.")
     await first.get_by_text("Why this score").click()
     await expect(first.locator("dl")).to_contain_text("words")
+    least = page.get_by_role("region", name="Results").get_by_role("article").filter(has_text="Good morning.")
+    await expect(least).to_contain_text(re.compile(r"score 0\.00+[1-9]\d\b"))
 
 
 async def test_memory_of_a_user_who_was_left_does_not_come_back(open_page: OpenPage, server: ServerProcess) -> None:

@@ -65,3 +65,9 @@ export function bytesText(count: number): string {
   const [size, unit] = count < 1e9 ? [count / 1e6, 'MB'] : [count / 1e9, 'GB']
   return `${size.toLocaleString(chosen.language, { maximumFractionDigits: 1 })} ${unit}`
 }
+
+/** Return a score with two decimals, or if it is smaller than these show, with two significant digits. */
+export function scoreText(score: number): string {
+  const digits = Math.abs(score) < 0.1 ? { maximumSignificantDigits: 2 } : { minimumFractionDigits: 2, maximumFractionDigits: 2 }
+  return score.toLocaleString(chosen.language, digits)
+}
