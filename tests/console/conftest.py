@@ -36,7 +36,7 @@ OpenPage: TypeAlias = Callable[..., Awaitable[Page]]
 Restart: TypeAlias = Callable[..., Awaitable[ServerProcess]]
 """Stop the server, and start one on the same folder with further variables: ``again = await restart(NAME="text")``."""
 NewKey: TypeAlias = Callable[..., Awaitable[str]]
-"""Create a key with these roles; return its text."""
+"""Create a key with these roles, for one user or for all; return its text."""
 
 
 async def begin_long_session(server: ServerProcess) -> str:
@@ -89,10 +89,10 @@ async def restart(server: ServerProcess, command_forker: Forker) -> AsyncIterato
 def new_key(server: ServerProcess) -> NewKey:
     """Create a key with the operator's key."""
 
-    async def create(*roles: str) -> str:
+    async def create(*roles: str, user: str | None = None) -> str:
         operator = (server.folder / "data" / KEY_FILE).read_text()
         async with server.client() as api:
-            body = {"name": "a browser", "roles": roles}
+            body = {"name": "a browser of a counsellor in the second office", "roles": roles, "userId": user}
             answer = await api.post("/api/keys", json=body, headers={"Authorization": f"Bearer {operator}"})
             return str(answer.json()["key"])
 

@@ -389,6 +389,43 @@ async def test_another_model_answers_from_now_on(
     assert len(endpoint.requests) == 1
 
 
+FAILING = """\
+cuebook: 1
+script: talk
+actions:
+  - {ai_say: Greet., id: greet}
+  - ask: Well?
+  - {ai_say: Answer., id: answer}
+"""
+
+
+async def test_turn_that_failed_is_sent_again(open_page: OpenPage, restart: Restart, endpoint: Endpoint) -> None:
+    page = await open_page("/play")
+    again = await restart(CUEBOOK_MODEL="openai:tiny", CUEBOOK_MODEL_URL=endpoint.url)
+    endpoint.will(status=401, times=2)
+    async with again.client() as api:
+        await api.publish_script(FAILING, strict=False)
+        await page.goto(f"{again.url}/play")
+        await page.get_by_label("Script").select_option("talk")
+        for _ in range(2):
+            async with page.expect_response("**/api/sessions"):
+                await page.get_by_role("button", name="Begin").click()
+            await expect(page.get_by_role("alert")).to_contain_text("LLM_SERVICE_ERROR")
+        (session,) = (await api.read("/api/sessions", scriptId="talk"))["data"]
+    await page.goto(f"{again.url}/play/{session['sessionId']}")
+    alert, said = page.get_by_role("alert"), page.get_by_role("log")
+    await expect(alert).to_contain_text("LLM_SERVICE_ERROR")
+    await alert.get_by_role("button", name="Try again").click()
+    await expect(said).to_contain_text("Well?")
+    endpoint.will(status=401)
+    await say(page, "Fine")
+    await expect(alert).to_contain_text("LLM_SERVICE_ERROR")
+    await expect(alert.get_by_role("button")).to_have_count(0)
+    await page.get_by_role("button", name="Send again").click()
+    await expect(page.get_by_text("The conversation is over.").first).to_be_visible()
+    assert await said.get_by_text("Fine").count() == 1
+
+
 PICTURE = """\
 cuebook: 1
 script: picture

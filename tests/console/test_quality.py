@@ -160,6 +160,21 @@ async def test_the_first_load_is_small(open_page: OpenPage) -> None:
     assert 10_000 < loaded <= FIRST_LOAD_BYTES_MAX
 
 
+async def test_key_of_a_user_has_the_screens_of_this_user(open_page: OpenPage, new_key: NewKey) -> None:
+    key = await new_key("admin", user="kim")
+    page = await open_page("/inbox")
+    await sign_in(page, key)
+    await expect(page.get_by_role("main")).to_contain_text("only for the user kim")
+    screens = page.get_by_role("navigation").get_by_role("link")
+    await expect(screens).to_have_text(["Sessions", "Play", "Memory", "Operate", "API"])
+    await screens.filter(has_text="Play").click()
+    await page.get_by_label("Name of the script").fill("visit")
+    await page.get_by_role("button", name="Begin").click()
+    await expect(page.get_by_role("log")).to_contain_text("What may I call you?")
+    await screens.filter(has_text="Memory").click()
+    await expect(page.get_by_role("main")).to_contain_text("Messages and notes: 3")
+
+
 @pytest.mark.gate
 async def test_a_key_is_entered_and_roles_decide(open_page: OpenPage, new_key: NewKey) -> None:
     reader = await new_key("reader")
@@ -202,7 +217,7 @@ async def test_a_key_that_is_revoked_leads_back_to_the_same_screen(
 async def test_what_is_typed_stays_while_a_key_is_replaced(
     open_page: OpenPage, server: ServerProcess, new_key: NewKey
 ) -> None:
-    revoked, valid = await new_key("author"), await new_key("author")
+    revoked, lesser, valid = await new_key("author"), await new_key("reader"), await new_key("admin")
     page = await open_page("/write/visit")
     await sign_in(page, revoked)
     await expect(page.get_by_text("There are no problems.")).to_be_visible()
@@ -215,10 +230,16 @@ async def test_what_is_typed_stays_while_a_key_is_replaced(
     await text.press("Control+End")
     await page.keyboard.type("# typed without a key")
     await page.get_by_role("alert").get_by_role("button", name="Sign in").click()
+    await sign_in(page, lesser)
+    missing = page.get_by_role("alert").filter(has_text="a key with one of these roles: author")
+    await expect(text).to_contain_text("# typed without a key")
+    await missing.get_by_role("button", name="Sign in").click()
     await sign_in(page, valid)
     await expect(text).to_contain_text("# typed without a key")
     await expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
     await expect(page.get_by_role("alert")).to_have_count(0)
+    # all screens, the languages and the name of the key are in one line
+    assert await page.get_by_role("banner").evaluate("header => header.offsetHeight") < 60
 
 
 async def test_another_page_is_read_from_its_content(open_page: OpenPage, server: ServerProcess) -> None:

@@ -299,6 +299,11 @@ async def test_part_at_the_cursor_is_marked_in_the_outline(open_page: OpenPage, 
     await expect(page.locator("[aria-current=true]")).to_contain_text("say_1")
     await tab(page, "Picture")
     await expect(page.get_by_alt_text("The ways through talk; the outline has them as text")).to_be_visible()
+    await page.get_by_role("link", name="← Write").click()
+    await expect(page.get_by_role("button", name="New script")).to_be_visible()
+    await page.go_back()
+    await expect(page.get_by_role("tab", name="Picture", selected=True)).to_be_visible()
+    assert page.url.endswith("/write/talk?side=picture")
 
 
 async def test_keyboard_leaves_the_text_with_tab(open_page: OpenPage, server: ServerProcess) -> None:

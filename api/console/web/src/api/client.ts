@@ -30,12 +30,12 @@ export function dataOf<T>({ data, error, response }: Answer<T>): T {
 
 export function problemOf(status: number, body: unknown): ApiProblem {
   const error = (body as { error?: Record<string, unknown> } | undefined)?.error
-  const recovery = error?.recovery as { suggestion?: string } | undefined
+  const recovery = error?.recovery as { retryAction?: string; suggestion?: string } | undefined
   return new ApiProblem(
     status,
     String(error?.code ?? 'UNKNOWN'),
     String(error?.message ?? `HTTP ${status}`),
-    recovery?.suggestion ?? '',
+    recovery?.retryAction === 'resend' ? '' : (recovery?.suggestion ?? ''), // pages have a button to send again
   )
 }
 

@@ -9,7 +9,7 @@ function read() {
 
 export const route = $state(read())
 /** Whether the page has something that could not be saved: it does not go before the user has confirmed it. */
-export const leaving = { isUnsaved: false }
+export const leaving = $state({ isUnsaved: false })
 let shown = location.pathname + location.search
 
 /** What the back button finds again of a page: how far it was scrolled, in pixels, and how many rows its list had. */

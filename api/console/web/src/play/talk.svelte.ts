@@ -1,5 +1,6 @@
 // One conversation with a script: what was said, its state, and what the last turn changed.
-import { api, dataOf, type Schemas } from '../api/client'
+import { boundUser } from '../api/caller.svelte'
+import { api, ApiProblem, dataOf, type Schemas } from '../api/client'
 import { messagesBefore, withNewest } from '../api/messages'
 import { followSession, newKey, runTurn, type Frame, type Outgoing } from '../api/stream'
 import { Attempt } from '../parts/attempt.svelte'
@@ -23,6 +24,7 @@ export class Talk {
   /** A message that the server has not taken. */
   unsent: Outgoing | null = $state.raw(null)
   readonly work = new Attempt()
+  #beginning = { body: '', key: '' } // the last request for a session, until there is one
   #published = 0 // the version that new sessions run
   #newest = 0 // the last turn that the stream has announced
   #stop = () => {}
@@ -59,7 +61,7 @@ export class Talk {
     this.#stop()
   }
 
-  /** Begin a session; return its id, or undefined if it could not begin. */
+  /** Begin a session; return its id, or undefined if it could not begin: the same request then continues that session. */
   async begin(scriptId: string, userId: string, version?: number): Promise<string | undefined> {
     let id: string | undefined
     this.#isClosed = false
@@ -68,7 +70,10 @@ export class Talk {
       this.earlier = undefined
       this.events = []
       const body = { scriptId, scriptVersion: version, userId }
-      const answer = await runTurn<Schemas['SessionStart']>('/api/sessions', body, (frame) => this.#onFrame(frame))
+      if (this.#beginning.body !== JSON.stringify(body)) this.#beginning = { body: JSON.stringify(body), key: newKey() }
+      const headers = { 'Idempotency-Key': this.#beginning.key }
+      const answer = await runTurn<Schemas['SessionStart']>('/api/sessions', body, (frame) => this.#onFrame(frame), headers)
+      this.#beginning = { body: '', key: '' }
       await this.#readSession(answer.sessionId)
       id = answer.sessionId
     })
@@ -120,17 +125,28 @@ export class Talk {
       this.events = []
       this.unsent = null
       this.said.push({ number: (this.said.at(-1)?.number ?? 0) + 1, role: 'user', content: outgoing.shown, pending: true })
-      const path = `/api/sessions/${encodeURIComponent(current.sessionId)}/messages`
-      const headers = { 'If-Match': `"${current.turn}"`, 'Idempotency-Key': outgoing.key }
       try {
-        await runTurn<Schemas['TurnAnswer']>(path, outgoing.message, (frame) => this.#onFrame(frame), headers)
+        await this.#runTurn(current, outgoing.message, outgoing.key)
       } catch (problem) {
         this.unsent = outgoing
+        if (problem instanceof ApiProblem && problem.code === 'TURN_CONFLICT') await this.#show(current.sessionId) // it answers what is shown then
         throw problem
       }
       this.said = this.said.filter((each) => !each.pending)
       await this.#readSession(current.sessionId)
     })
+  }
+
+  /** Begin a session whose first turn has failed: it does so with a message, whatever its text. */
+  beginAgain = () =>
+    this.#attempt(async () => {
+      await this.#runTurn(this.session!, { content: 'begin' }, newKey())
+      await this.#readSession(this.session!.sessionId)
+    })
+
+  #runTurn({ sessionId, turn }: Schemas['SessionView'], message: Schemas['NewMessage'], key: string) {
+    const headers = { 'If-Match': `"${turn}"`, 'Idempotency-Key': key }
+    return runTurn<Schemas['TurnAnswer']>(`/api/sessions/${encodeURIComponent(sessionId)}/messages`, message, (frame) => this.#onFrame(frame), headers)
   }
 
   /** Let a moment come now for which the session waits. */
@@ -219,12 +235,19 @@ export class Talk {
     this.turns = [...known, ...since]
     this.timers = dataOf(await api.GET('/api/timers', { params: { query: { sessionId: id } } })).data
     if (isOther) {
-      const path = { scriptId: this.session.scriptId }
-      const script = (await api.GET('/api/scripts/{scriptId}', { params: { path } })).data
-      ;[this.title, this.scriptKey] = [script?.scriptName ?? '', script?.scriptKey ?? '']
-      this.#published = script?.status === 'published' ? script.version : 0
+      const script = this.session.script.session as { session_id: string; session_name: string }
+      ;[this.title, this.scriptKey] = [script.session_name, script.session_id]
+      this.#published = await this.#publishedVersion()
       this.#follow(id)
     }
+  }
+
+  /** Return the version that new sessions run, 0 if there is none; a key that is bound to a user has no other. */
+  async #publishedVersion(): Promise<number> {
+    if (boundUser() !== null) return this.session!.scriptVersion
+    const path = { scriptId: this.session!.scriptId }
+    const script = (await api.GET('/api/scripts/{scriptId}', { params: { path } })).data
+    return script?.status === 'published' ? script.version : 0
   }
 
   #onFrame({ event, data }: Frame) {

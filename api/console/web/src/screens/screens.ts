@@ -1,15 +1,16 @@
 // The screens of the console by the first part of their address, with the roles that they need besides `admin`.
 import type { Component } from 'svelte'
-import type { Caller } from '../api/caller.svelte'
+import type { Access } from '../api/caller.svelte'
 import { t } from '../strings/index.svelte'
 import { route } from '../parts/router.svelte'
 
-type Screen = { title: () => string; roles: Caller['roles']; load: () => Promise<{ default: Component }> }
+type Screen = Access & { title: () => string; load: () => Promise<{ default: Component }> }
 
 export const screens = {
   sessions: {
     title: () => t().sessions,
     roles: ['app', 'reader'],
+    isOfUser: true,
     load: () => (route.place ? import('./Session.svelte') : import('./Sessions.svelte')),
   },
   inbox: {
@@ -17,7 +18,7 @@ export const screens = {
     roles: ['app', 'reader'],
     load: () => (route.place ? import('./HandOver.svelte') : import('./Inbox.svelte')),
   },
-  play: { title: () => t().play, roles: ['app'], load: () => import('./Play.svelte') },
+  play: { title: () => t().play, roles: ['app'], isOfUser: true, load: () => import('./Play.svelte') },
   write: {
     title: () => t().write.title,
     roles: ['author'],
@@ -35,15 +36,17 @@ export const screens = {
     roles: ['reader'],
     load: () => (route.place ? import('./Review.svelte') : import('./Reviews.svelte')),
   },
-  memory: { title: () => t().memory.title, roles: ['app', 'reader'], load: () => import('./Memory.svelte') },
+  memory: { title: () => t().memory.title, roles: ['app', 'reader'], isOfUser: true, load: () => import('./Memory.svelte') },
   operate: {
     title: () => t().operate.title,
     roles: ['app', 'author', 'analyst', 'reader'],
+    isOfUser: true,
     load: () => import('./Operate.svelte'),
   },
   reference: {
     title: () => t().apiReference,
     roles: ['app', 'author', 'analyst', 'reader'],
+    isOfUser: true,
     load: () => import('./Reference.svelte'),
   },
 } satisfies Record<string, Screen>

@@ -13,6 +13,8 @@ export class Draft {
   text = $state('')
   files: Record<string, string> = $state({})
   saving: Saving = $state('saved')
+  /** Whether the last save failed, also while it is tried again: only this page has the text. */
+  hasFailed = $state(false)
   error: unknown = $state.raw(null)
   /** The last version, whose text the draft changes; null for a script without one. */
   version: Schemas['ScriptEntry'] | null = $state.raw(null)
@@ -88,6 +90,7 @@ export class Draft {
     this.files = { ...files }
     this.savedText = this.whole
     this.saving = 'saved'
+    this.hasFailed = false
     this.error = null
     void this.check()
   }
@@ -120,6 +123,7 @@ export class Draft {
     while (this.isWriting) await this.isWriting
     if (this.whole === this.savedText && this.saving !== 'conflict') {
       this.saving = 'saved'
+      this.hasFailed = false
       return true
     }
     if (this.saving === 'conflict' && !overwrites) return false
@@ -144,6 +148,7 @@ export class Draft {
       this.revision = saved.revision
       this.savedText = whole
       this.saving = this.whole === whole ? 'saved' : 'waiting'
+      this.hasFailed = false
       return true
     } catch (problem) {
       const isConflict = problem instanceof ApiProblem && problem.code === 'DRAFT_CONFLICT'
@@ -151,6 +156,7 @@ export class Draft {
       if (!(problem instanceof ApiProblem)) this.unanswered = whole
       this.error = problem
       this.saving = isConflict ? 'conflict' : 'failed'
+      this.hasFailed = true
       return false
     }
   }
