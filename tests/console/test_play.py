@@ -150,8 +150,12 @@ async def test_a_fork_leaves_the_first_session(open_page: OpenPage) -> None:
     await begin(page)
     await say(page, "Ana")
     await expect(page.get_by_role("log")).to_contain_text("How old are you, Ana?")
-    first = page.url
-    await page.get_by_role("button", name="Fork from here (0)").click()
+    first, fork = page.url, page.get_by_role("button", name="Fork from here (0)")
+    await page.route("**/fork", lambda route: route.abort("connectionreset"), times=1)
+    await fork.click()
+    await expect(page.get_by_role("alert")).to_contain_text("The server does not answer.")
+    await expect(page.get_by_role("alert").get_by_role("button")).to_have_count(0)
+    await fork.click()
     await expect(page.get_by_role("log")).not_to_contain_text("Ana")
     assert page.url != first
     await page.goto(first)

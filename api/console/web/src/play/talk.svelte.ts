@@ -24,6 +24,8 @@ export class Talk {
   /** A message that the server has not taken. */
   unsent: Outgoing | null = $state.raw(null)
   readonly work = new Attempt()
+  /** Reads the session again, if that has failed; what fails otherwise has a button of its own. */
+  retry: (() => unknown) | undefined = $state.raw()
   #beginning = { body: '', key: '' } // the last request for a session, until there is one
   #published = 0 // the version that new sessions run
   #newest = 0 // the last turn that the stream has announced
@@ -73,8 +75,8 @@ export class Talk {
       if (this.#beginning.body !== JSON.stringify(body)) this.#beginning = { body: JSON.stringify(body), key: newKey() }
       const headers = { 'Idempotency-Key': this.#beginning.key }
       const answer = await runTurn<Schemas['SessionStart']>('/api/sessions', body, (frame) => this.#onFrame(frame), headers)
-      this.#beginning = { body: '', key: '' }
       await this.#readSession(answer.sessionId)
+      this.#beginning = { body: '', key: '' }
       id = answer.sessionId
     })
     return id
@@ -84,7 +86,7 @@ export class Talk {
   open(id: string) {
     if (this.session?.sessionId !== id) this.unsent = null
     this.#isClosed = false
-    return this.#attempt(() => this.#show(id))
+    return this.#attempt(() => this.#reading(id, () => this.#show(id)))
   }
 
   async #show(id: string) {
@@ -133,15 +135,16 @@ export class Talk {
         throw problem
       }
       this.said = this.said.filter((each) => !each.pending)
-      await this.#readSession(current.sessionId)
+      await this.#reading(current.sessionId, () => this.#readSession(current.sessionId))
     })
   }
 
   /** Begin a session whose first turn has failed: it does so with a message, whatever its text. */
   beginAgain = () =>
     this.#attempt(async () => {
+      const { sessionId } = this.session!
       await this.#runTurn(this.session!, { content: 'begin' }, newKey())
-      await this.#readSession(this.session!.sessionId)
+      await this.#reading(sessionId, () => this.#readSession(sessionId))
     })
 
   #runTurn({ sessionId, turn }: Schemas['SessionView'], message: Schemas['NewMessage'], key: string) {
@@ -190,7 +193,10 @@ export class Talk {
   }
 
   async #attempt(action: () => Promise<void>): Promise<boolean> {
-    const running = this.#last.then(() => this.work.run(action))
+    const running = this.#last.then(() => {
+      this.retry = undefined
+      return this.work.run(action)
+    })
     this.#last = running
     const isDone = await running
     if (!isDone) this.said = this.said.filter((each) => !each.pending)
@@ -218,8 +224,17 @@ export class Talk {
     const id = this.session!.sessionId
     return this.#attempt(async () => {
       await change({ sessionId: id })
-      await this.#show(id)
+      await this.#reading(id, () => this.#show(id))
     })
+  }
+
+  async #reading(id: string, read: () => Promise<void>) {
+    try {
+      await read()
+    } catch (problem) {
+      this.retry = () => this.open(id)
+      throw problem
+    }
   }
 
   async #readSession(id: string) {
