@@ -294,6 +294,8 @@ async def test_two_conversations_are_compared_from_a_turn_on(open_page: OpenPage
     await expect(row).to_contain_text('"Ana"')
     await expect(row).to_contain_text('"Ben"')
     await expect(page.get_by_role("row").filter(has_text="age")).to_have_count(0)
+    await page.goto(re.sub("beside=.*", "beside=nothing", page.url))
+    await expect(page.get_by_role("alert")).to_contain_text("SESSION_NOT_FOUND")
 
 
 async def test_second_conversation_continues_with_another_version(open_page: OpenPage, server: ServerProcess) -> None:

@@ -30,7 +30,7 @@ export function summaryOf(kind: string, data: Record<string, any>): string {
   switch (kind) {
     case 'message': return data.content || JSON.stringify(data.metadata ?? {})
     case 'variable': return `${data.scope}.${data.name} = ${JSON.stringify(data.new)}`
-    case 'wait': return line(data.wait?.kind, timeText(data.wait?.until))
+    case 'wait': return line(t().session.waits[data.wait?.kind] ?? data.wait?.kind, timeText(data.wait?.until))
     case 'tool_call': return `${data.tool} ${JSON.stringify(data.arguments ?? {})}`
     case 'tool_result': return `${data.tool} ${JSON.stringify(data.failure ?? data.result ?? null)}`
     case 'warning': return `${data.code}: ${data.message ?? ''}`
