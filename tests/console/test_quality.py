@@ -280,6 +280,9 @@ async def test_language_and_theme_stay_after_a_reload(open_page: OpenPage) -> No
     assert await page.evaluate("document.documentElement.lang") == "zh"
     await page.goto(page.url.rstrip("/") + "/sessions/100%25")
     await expect(page.get_by_role("alert")).to_contain_text("会话不存在。")
+    await page.goto(page.url.replace("sessions/100%25", "write/wenhou"))
+    await expect(page.get_by_text("您叫什么名字？")).to_be_visible()
+    await expect(page.get_by_role("tabpanel")).to_contain_text("没有问题。")
 
 
 def test_the_pages_refer_to_no_other_host() -> None:

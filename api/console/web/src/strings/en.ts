@@ -72,7 +72,7 @@ export const en = {
   talk: {
     title: 'Play', script: 'Script', user: 'User', begin: 'Begin', restart: 'Restart', message: 'Message', send: 'Send',
     choose: 'Choose one', submit: 'Submit', back: 'Back to here', fork: 'Fork from here', noScripts: 'No script is published',
-    noScriptsHint: 'Start the server with a folder of scripts, or publish one by the API.',
+    noScriptsHint: 'Publish one in Write, or start the server with a folder of scripts.',
     pick: 'Talk to a published script, and see what it does.', nameOfScript: 'Name of the script', changes: 'This turn', noChanges: 'No variable changed.',
     warnings: 'Warnings', ended: 'The conversation is over.', open: 'Open', waitsUntil: (time: string) => `Continues at ${time}`,
     conversation: 'Conversation', answering: 'Answering…', timeline: 'Timeline', inScript: 'In the script', addRow: 'Add a row', removeRow: 'Remove row',

@@ -71,7 +71,7 @@ export const zh: Strings = {
   talk: {
     title: '试聊', script: '脚本', user: '用户', begin: '开始', restart: '重新开始', message: '消息', send: '发送',
     choose: '请选择', submit: '提交', back: '回到此处', fork: '从此处分叉', noScripts: '没有已发布的脚本',
-    noScriptsHint: '请指定脚本文件夹启动服务器，或通过 API 发布一个。', pick: '与已发布的脚本对话，并查看它做了什么。', nameOfScript: '脚本的名称',
+    noScriptsHint: '请在“编写”中发布一个，或指定脚本文件夹启动服务器。', pick: '与已发布的脚本对话，并查看它做了什么。', nameOfScript: '脚本的名称',
     changes: '本轮', noChanges: '没有变量改变。', warnings: '警告', ended: '对话已结束。', open: '打开',
     waitsUntil: (time) => `将于 ${time} 继续`, conversation: '对话', answering: '正在回答…', timeline: '时间线', inScript: '在脚本中查看',
     addRow: '添加一行', removeRow: '删除行', yes: '是', choosing: '请选择', timers: '自动发生的事', skip: '立即', kinds: { wait: '等待结束', remind: '提醒', expire: '问题过期' },

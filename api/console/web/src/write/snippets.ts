@@ -1,7 +1,9 @@
 // Actions that can be inserted into a script, and where an inserted one goes.
 
+import { language } from '../strings/index.svelte'
+
 /** By the name in the menu, the lines of an action. */
-export const snippets = {
+const english = {
   say: '- say: Hello.',
   ask: '- ask: What is your name?\n  into: name',
   number: '- ask: How old are you?\n  into: {var: age, type: number, min: 0, max: 120}',
@@ -13,9 +15,28 @@ export const snippets = {
   wait: '- wait: 1 day',
   end: '- end: {reason: the end, outcome: completed}',
 } as const
-export type SnippetName = keyof typeof snippets
+export type SnippetName = keyof typeof english
 
-/** The beginning of a new script. */
+const chinese: Record<SnippetName, string> = {
+  say: '- say: 您好。',
+  ask: '- ask: 您叫什么名字？\n  into: name',
+  number: '- ask: 您今年多大？\n  into: {var: age, type: number, min: 0, max: 120}',
+  choose: '- choose: 您今天感觉怎么样？\n  into: mood\n  choices:\n    - good: 好\n    - low: 不太好',
+  aiAsk: '- ai_ask: 了解来访者想谈什么。\n  into: subject\n  exit: 来访者说出了一个话题',
+  chat: '- chat: 围绕这个话题交谈。\n  rounds: 5\n  exit: 来访者没有更多问题',
+  set: english.set,
+  condition: '- if: mood == "low"\n  then:\n    - say: 听到这些我很难过。\n  else:\n    - say: 我很高兴。',
+  wait: english.wait,
+  end: '- end: {reason: 结束, outcome: completed}',
+}
+
+export const snippetNames = Object.keys(english) as SnippetName[]
+
+/** Return the lines of an action, with texts in the language of the page. */
+export function snippet(name: SnippetName): string {
+  return (language() === 'zh' ? chinese : english)[name]
+}
+
 /** Return the text of a first case: the beginning of a script. */
 export function newCases(id: string): string {
   return `script: ${id}.yaml
@@ -29,7 +50,10 @@ cases:
 `
 }
 
+/** Return the beginning of a new script, in the language of the page. */
 export function newScript(id: string): string {
+  if (language() === 'zh')
+    return `cuebook: 1\nscript: ${id}\nlocale: zh\nactions:\n  - ask: 您叫什么名字？\n    into: name\n  - say: "您好，{{ name }}！"\n`
   return `cuebook: 1\nscript: ${id}\nactions:\n  - ask: What is your name?\n    into: name\n  - say: "Hello, {{ name }}!"\n`
 }
 
