@@ -407,8 +407,8 @@ actions:
 
 async def test_turn_that_failed_is_sent_again(open_page: OpenPage, restart: Restart, endpoint: Endpoint) -> None:
     page = await open_page("/play")
-    again = await restart(CUEBOOK_MODEL="openai:tiny", CUEBOOK_MODEL_URL=endpoint.url)
-    endpoint.will(status=401, times=2)
+    again = await restart(CUEBOOK_MODEL="openai:tiny", CUEBOOK_MODEL_URL=endpoint.url, CUEBOOK_MODEL_ATTEMPTS="1")
+    endpoint.will(status=503, times=3)
     async with again.client() as api:
         await api.publish_script(FAILING, strict=False)
         await page.goto(f"{again.url}/play")
@@ -421,9 +421,11 @@ async def test_turn_that_failed_is_sent_again(open_page: OpenPage, restart: Rest
     await page.goto(f"{again.url}/play/{session['sessionId']}")
     alert, said = page.get_by_role("alert"), page.get_by_role("log")
     await expect(alert).to_contain_text("LLM_SERVICE_ERROR")
+    async with page.expect_response("**/messages"):
+        await alert.get_by_role("button", name="Try again").click()
     await alert.get_by_role("button", name="Try again").click()
     await expect(said).to_contain_text("Well?")
-    endpoint.will(status=401)
+    endpoint.will(status=503)
     await say(page, "Fine")
     await expect(alert).to_contain_text("LLM_SERVICE_ERROR")
     await expect(alert.get_by_role("button")).to_have_count(0)

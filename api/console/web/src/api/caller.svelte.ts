@@ -53,6 +53,7 @@ export function hasRole(...roles: Role[]): boolean {
   return [...roles, 'admin' as const].some((role) => caller.view?.roles.includes(role))
 }
 
+/** Return whether the key may use a part of the console. */
 export function isPermitted({ roles, isOfUser = false }: Access): boolean {
   return hasRole(...roles) && (isOfUser || boundUser() === null)
 }

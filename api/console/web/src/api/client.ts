@@ -15,6 +15,8 @@ export class ApiProblem extends Error {
     readonly code: string,
     message: string,
     readonly fix: string,
+    /** Whether the same request can succeed later. */
+    readonly canRetry = status === 0,
   ) {
     super(message)
   }
@@ -30,12 +32,13 @@ export function dataOf<T>({ data, error, response }: Answer<T>): T {
 
 export function problemOf(status: number, body: unknown): ApiProblem {
   const error = (body as { error?: Record<string, unknown> } | undefined)?.error
-  const recovery = error?.recovery as { retryAction?: string; suggestion?: string } | undefined
+  const recovery = error?.recovery as { canRetry?: boolean; retryAction?: string; suggestion?: string } | undefined
   return new ApiProblem(
     status,
     String(error?.code ?? 'UNKNOWN'),
     String(error?.message ?? `HTTP ${status}`),
     recovery?.retryAction === 'resend' ? '' : (recovery?.suggestion ?? ''), // pages have a button to send again
+    recovery?.canRetry,
   )
 }
 

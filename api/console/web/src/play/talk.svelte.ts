@@ -26,7 +26,7 @@ export class Talk {
   readonly work = new Attempt()
   /** Reads the session again, if that has failed; what fails otherwise has a button of its own. */
   retry: (() => unknown) | undefined = $state.raw()
-  #beginning = { body: '', key: '' } // the last request for a session, until there is one
+  #beginning: { request: string; key: string } | null = null // of a session, until there is one
   #published = 0 // the version that new sessions run
   #newest = 0 // the last turn that the stream has announced
   #stop = () => {}
@@ -63,7 +63,7 @@ export class Talk {
     this.#stop()
   }
 
-  /** Begin a session; return its id, or undefined if it could not begin: the same request then continues that session. */
+  /** Begin a session; return its id, or undefined if it could not begin. If it can later, the same request then begins it. */
   async begin(scriptId: string, userId: string, version?: number): Promise<string | undefined> {
     let id: string | undefined
     this.#isClosed = false
@@ -71,15 +71,24 @@ export class Talk {
       this.said = []
       this.earlier = undefined
       this.events = []
-      const body = { scriptId, scriptVersion: version, userId }
-      if (this.#beginning.body !== JSON.stringify(body)) this.#beginning = { body: JSON.stringify(body), key: newKey() }
-      const headers = { 'Idempotency-Key': this.#beginning.key }
-      const answer = await runTurn<Schemas['SessionStart']>('/api/sessions', body, (frame) => this.#onFrame(frame), headers)
-      await this.#readSession(answer.sessionId)
-      this.#beginning = { body: '', key: '' }
-      id = answer.sessionId
+      const { sessionId } = await this.#create({ scriptId, scriptVersion: version, userId })
+      await this.#readSession(sessionId)
+      this.#beginning = null
+      id = sessionId
     })
     return id
+  }
+
+  async #create(body: Schemas['NewSession']) {
+    const request = JSON.stringify(body)
+    const key = this.#beginning?.request === request ? this.#beginning.key : newKey()
+    this.#beginning = { request, key }
+    try {
+      return await runTurn<Schemas['SessionStart']>('/api/sessions', body, (frame) => this.#onFrame(frame), { 'Idempotency-Key': key })
+    } catch (problem) {
+      if (!(problem instanceof ApiProblem && problem.canRetry)) this.#beginning = null
+      throw problem
+    }
   }
 
   /** Open a session with its newest messages and its last turn. */
@@ -257,7 +266,7 @@ export class Talk {
     }
   }
 
-  /** Return the version that new sessions run, 0 if there is none; a key that is bound to a user has no other. */
+  /** Return the version that new sessions run, 0 if there is none. A key that is bound to a user cannot read it, and tries no other. */
   async #publishedVersion(): Promise<number> {
     if (boundUser() !== null) return this.session!.scriptVersion
     const path = { scriptId: this.session!.scriptId }
