@@ -97,6 +97,27 @@ async def test_a_message_that_was_not_sent_can_be_discarded(open_page: OpenPage)
     await expect(page.get_by_role("log")).to_contain_text("How old are you, Ben?")
 
 
+async def test_message_after_a_turn_elsewhere_is_sent_again(open_page: OpenPage, server: ServerProcess) -> None:
+    async with server.client() as api:
+        session = await api.create_session("visit")
+        page = await open_page("/sign-in")
+        await page.route(
+            "**/events?after*", lambda route: route.abort("connectionreset")
+        )  # the page does not hear of it
+        await page.goto(f"{server.url}/play/{session['sessionId']}")
+        await expect(page.get_by_role("log")).to_contain_text("What may I call you?")
+        await api.send_texts(session, "Ana")
+        await say(page, "41")
+        await expect(page.get_by_role("alert")).to_contain_text("TURN_CONFLICT")
+        await expect(page.get_by_role("log")).to_contain_text("How old are you, Ana?")
+        await page.get_by_role("button", name="Send again").click()
+        await expect(page.get_by_role("button", name="so so")).to_be_visible()
+        assert (await api.post(f"/api/sessions/{session['sessionId']}/end", json={"reason": "a test"})).is_success
+    await page.get_by_role("button", name="so so").click()
+    await expect(page.get_by_text("The conversation is over.").first).to_be_visible()
+    await expect(page.get_by_role("button", name="Send again")).to_have_count(0)
+
+
 async def test_reply_stays_in_view_and_has_the_keyboard(open_page: OpenPage, server: ServerProcess) -> None:
     asks = "".join(f"  - ask: Question {number}?\n" for number in range(1, 13))
     async with server.client() as api:

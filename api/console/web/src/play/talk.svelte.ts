@@ -10,6 +10,7 @@ export type Said = { number: number; role: string; content: string; media?: Reco
 type Event = { kind: string; data: Record<string, any> }
 
 const PAGE = 200
+const STATE_CHANGED = [409, 412] // the session is no longer as it is shown
 
 export class Talk {
   session: Schemas['SessionView'] | null = $state.raw(null)
@@ -140,7 +141,7 @@ export class Talk {
         await this.#runTurn(current, outgoing.message, outgoing.key)
       } catch (problem) {
         this.unsent = outgoing
-        if (problem instanceof ApiProblem && problem.code === 'TURN_CONFLICT') await this.#show(current.sessionId) // it answers what is shown then
+        if (problem instanceof ApiProblem && STATE_CHANGED.includes(problem.status)) await this.#show(current.sessionId)
         throw problem
       }
       this.said = this.said.filter((each) => !each.pending)
