@@ -39,33 +39,6 @@ _FOREIGN = msgspec.yaml.decode(
 )
 
 
-_DIGITS = "Write `VALUE | round(2)` for a number of digits, and join texts with `~`."
-_UNESCAPED = "Remove it: values are never read as markup."
-_DATE = "A date is a text such as 2026-01-31: `DATE[:4]` is its year, and `today.year` that of today."
-_OTHER_FILTERS = {
-    **dict.fromkeys(("format", "number_format", "fixed", "tofixed", "to_fixed", "floatformat"), _DIGITS),
-    **dict.fromkeys(("safe", "e", "escape", "forceescape", "striptags", "urlize", "xmlattr", "nl2br"), _UNESCAPED),
-    **dict.fromkeys(("slice", "substr", "substring"), "Write `VALUE[:10]` for the first ten characters."),
-    **dict.fromkeys(("date", "strftime", "dateformat", "date_format"), _DATE),
-    **dict.fromkeys(("append", "push", "concat"), "Write `LIST + [VALUE]`."),
-    "contains": "Write `'word' in NAME`.",
-    "split": "Write `NAME.split(',')`.",
-    "isdigit": "Write `NAME.isdigit()`.",
-    "strip": "Did you mean `trim`?",
-    "size": "Did you mean `length`?",
-    "default_if_none": "Did you mean `default`?",
-}
-"""Filters of Jinja and other template languages that do not exist here, and what to write instead."""
-_OTHER_TESTS = {
-    **dict.fromkeys(("empty", "blank"), "Write `not NAME`."),
-    **dict.fromkeys(("true", "false"), "Write the name alone, or `not NAME`."),
-    **dict.fromkeys(("equalto", "sameas"), "Compare with ==."),
-    "greaterthan": "Compare with >.",
-    "lessthan": "Compare with <.",
-    "iterable": "Did you mean `sequence`?",
-}
-
-
 def expression_fix(source: str, message: str) -> str:
     """Return the fix for a common mistake in an expression with this error, or an empty text."""
     if len(source) > FIXED_CHARS_MAX:
@@ -160,10 +133,9 @@ def _unknown_fix(message: str) -> str:
     found = _UNKNOWN.search(message)
     if found is None:
         return ""
-    is_filter = found["kind"] == "filter"
-    others = _OTHER_FILTERS if is_filter else _OTHER_TESTS
-    if (fix := others.get(found["name"].lower())) is not None:
+    if (fix := _FOREIGN[f"{found['kind']}s"].get(found["name"].lower())) is not None:
         return fix
+    is_filter = found["kind"] == "filter"
     known = [name for name in (SANDBOX.filters if is_filter else SANDBOX.tests) if name.isidentifier()]
     is_of_jinja = found["name"] in (FILTERS if is_filter else TESTS)
     # one of Jinja's is not misspelt, so a similar name means something else

@@ -5,6 +5,7 @@
 
 import difflib
 from collections.abc import Mapping
+from typing import TypeAlias
 
 from jinja2 import nodes
 from msgspec import Struct
@@ -116,6 +117,12 @@ class _PartValue(Struct, frozen=True):
     spelled: str
 
 
+_Known: TypeAlias = _PartValue | None
+"""The value of a part, None if it is unknown."""
+_Local: TypeAlias = Mapping[str, _Known]
+"""The names of enclosing loops."""
+
+
 def member_faults(body: list[nodes.Node], names: frozenset[str], *, has_loop: bool) -> tuple[MemberFault, ...]:
     """Return the invalid uses of built-in names in a parsed source; `names` are all names that it reads."""
     if not names & KINDS.keys() and not has_loop:
@@ -126,12 +133,12 @@ def member_faults(body: list[nodes.Node], names: frozenset[str], *, has_loop: bo
 
 
 class _Walker:
-    """Walks through a source; `local` are the names of enclosing loops, None if their values are unknown."""
+    """Walks through a source; `local` are the names of enclosing loops."""
 
     def __init__(self) -> None:
         self.faults: list[MemberFault] = []
 
-    def body(self, body: list[nodes.Node], local: Mapping[str, _PartValue | None]) -> None:
+    def body(self, body: list[nodes.Node], local: _Local) -> None:
         for node in body:
             match node:
                 case nodes.Output():
@@ -144,14 +151,12 @@ class _Walker:
                     self.body(node.body, local)
                     self.body([*node.elif_], local)
                     self.body(node.else_, local)
-                case nodes.For():
+                case nodes.For():  # the sandbox rejects all others
                     self._loop(node, local)
-                case _:  # the sandbox rejects all others
-                    pass
 
-    def _loop(self, node: nodes.For, local: Mapping[str, _PartValue | None]) -> None:
+    def _loop(self, node: nodes.For, local: _Local) -> None:
         walked = self.value(node.iter, local)
-        inner: dict[str, _PartValue | None] = dict.fromkeys(all_names(node.target))
+        inner: dict[str, _Known] = dict.fromkeys(all_names(node.target))
         if isinstance(node.target, nodes.Name):
             name = node.target.name
             item = walked.kind.item if walked is not None else None
@@ -162,17 +167,15 @@ class _Walker:
         self.body(node.body, inner)
         self.body(node.else_, local)
 
-    def value(
-        self, node: nodes.Node, local: Mapping[str, _PartValue | None], *, is_guarded: bool = False
-    ) -> _PartValue | None:
+    def value(self, node: nodes.Node, local: _Local, *, is_guarded: bool = False, is_called: bool = False) -> _Known:
         """Return the value of a part of a source, if it is known; record its problems."""
         match node:
-            case nodes.Name():
-                found = self._name(node.name, local)
-                return found if is_guarded else self._check_call(found, node)
+            case nodes.Name(name=name) if name in local:
+                found = local[name]
+            case nodes.Name(name=name):
+                found = _PartValue(KINDS[name], name, name) if name in KINDS else None
             case nodes.Getattr() | nodes.Getitem():
-                member = self._member(node, local, is_guarded=is_guarded)
-                return member if is_guarded else self._check_call(member, node)
+                found = self._member(node, local, is_guarded=is_guarded, is_called=is_called)
             case nodes.Call():
                 return self._call(node, local)
             case nodes.Filter():
@@ -186,23 +189,10 @@ class _Walker:
                 for part in children(node):
                     self.value(part, local)
                 return None
+        return found if is_guarded or is_called else self._check_call(found, node)
 
-    def _name(self, name: str, local: Mapping[str, _PartValue | None]) -> _PartValue | None:
-        if name in local:
-            return local[name]
-        return _PartValue(KINDS[name], name, name) if name in KINDS else None
-
-    def _callee(self, node: nodes.Node, local: Mapping[str, _PartValue | None]) -> _PartValue | None:
-        match node:
-            case nodes.Name():
-                return self._name(node.name, local)
-            case nodes.Getattr() | nodes.Getitem():
-                return self._member(node, local, is_called=True)
-            case _:
-                return self.value(node, local)
-
-    def _call(self, node: nodes.Call, local: Mapping[str, _PartValue | None]) -> _PartValue | None:
-        function = self._callee(node.node, local)
+    def _call(self, node: nodes.Call, local: _Local) -> _Known:
+        function = self.value(node.node, local, is_called=True)
         for part in children(node):
             if part is not node.node:
                 self.value(part, local)
@@ -216,13 +206,8 @@ class _Walker:
         return None if returns is None else _PartValue(returns, function.root, f"{function.spelled}(…)")
 
     def _member(
-        self,
-        node: nodes.Getattr | nodes.Getitem,
-        local: Mapping[str, _PartValue | None],
-        *,
-        is_guarded: bool = False,
-        is_called: bool = False,
-    ) -> _PartValue | None:
+        self, node: nodes.Getattr | nodes.Getitem, local: _Local, *, is_guarded: bool, is_called: bool
+    ) -> _Known:
         holder = self.value(node.node, local)
         if isinstance(node, nodes.Getitem):
             self.value(node.arg, local)
@@ -235,8 +220,8 @@ class _Walker:
         return self._find_member(holder, str(name), node, is_guarded=is_guarded, is_called=is_called)
 
     def _find_member(
-        self, holder: _PartValue, name: str, node: nodes.Node, *, is_guarded: bool = False, is_called: bool = False
-    ) -> _PartValue | None:
+        self, holder: _PartValue, name: str, node: nodes.Node, *, is_guarded: bool, is_called: bool
+    ) -> _Known:
         """Return a member by its name; a missing member of a record has no value and cannot be called."""
         kind = holder.kind
         if name in kind.members:
@@ -252,7 +237,7 @@ class _Walker:
         self._add(holder.root, message, fix, node, is_fatal=is_called or not kind.is_record)
         return None
 
-    def _filter(self, node: nodes.Filter, local: Mapping[str, _PartValue | None]) -> _PartValue | None:
+    def _filter(self, node: nodes.Filter, local: _Local) -> _Known:
         is_guard = node.name in GUARDING_FILTERS
         source = self.value(node.node, local, is_guarded=is_guard) if node.node is not None else None
         for part in children(node):
@@ -260,7 +245,7 @@ class _Walker:
                 self.value(part, local)
         return source if is_guard else None
 
-    def _check_call(self, found: _PartValue | None, node: nodes.Node) -> _PartValue | None:
+    def _check_call(self, found: _Known, node: nodes.Node) -> _Known:
         """Check that a value is not used as a function without a call."""
         if found is None or not found.kind.example:
             return found
@@ -269,7 +254,7 @@ class _Walker:
         self._add(found.root, f"`{found.spelled}` is a function and needs parentheses", f"Write `{example}`.", node)
         return None
 
-    def _check_text(self, found: _PartValue | None, node: nodes.Node) -> None:
+    def _check_text(self, found: _Known, node: nodes.Node) -> None:
         found = self._check_call(found, node)
         if found is not None and not found.kind.is_sayable:
             self._add(found.root, f"`{found.spelled}` has no value of its own", "Write one of its members.", node)

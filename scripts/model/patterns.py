@@ -1,5 +1,10 @@
 """Patterns that scripts and schemas of tools contain: whether one can be compiled, and with how much memory."""
 
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import msgspec
 import regex
 from msgspec import Struct
 
@@ -11,6 +16,9 @@ _SPACED_PARTS = regex.compile(rf"(?P<aside>#[^\n]*)|{_PART}", regex.DOTALL)
 _BEGUN = regex.compile(r"\{[0-9]++(?:,[0-9]*+)?(?!<)")  # `(?:cat){1<=e<=3}` allows errors
 _FLAG = regex.compile(r"\(\?[a-zA-Z0-9]*-?[a-zA-Z]*x")
 """The flag by which `#` begins a comment."""
+_REASON = regex.compile(r"(?P<message>.+) at position (?P<at>[0-9]+)")
+_SHORTER = "Write fewer repetitions, or a shorter pattern."
+_EXAMPLE = "Write a pattern such as `[0-9]{5}` for five digits."
 
 
 class _Mistake(Struct, frozen=True):
@@ -20,37 +28,10 @@ class _Mistake(Struct, frozen=True):
     fix: str
 
 
-_MISTAKES = {
-    "unterminated character set": _Mistake("`[` at character {at} has no `]`", "Close it, as in `[0-9]`."),
-    "missing )": _Mistake(
-        "`(` at character {at} has no `)`", r"Close it, as in `(am|pm)`, or write `\(` for the character."
-    ),
-    "unbalanced parenthesis": _Mistake(
-        "`)` at character {at} has no `(`", r"Remove it, or write `\)` for the character."
-    ),
-    "nothing to repeat": _Mistake(
-        "`{sign}` at character {at} has nothing to repeat",
-        r"Write what it repeats before it, as in `[0-9]{sign}`, or `\{sign}` for the character.",
-    ),
-    "multiple repeat": _Mistake(
-        "`{sign}` at character {at} repeats a repetition", r"Remove it, or write `\{sign}` for the character."
-    ),
-    "min repeat greater than max repeat": _Mistake(
-        "the first number in the braces at character {at} is greater than the second",
-        "Write the smaller one first, as in `[0-9]{{3,5}}`.",
-    ),
-    "bad character range": _Mistake(
-        "the range before character {at} ends before it begins",
-        "Write the lower end first, as in `[a-z]`, or `-` at the end of the brackets for the character.",
-    ),
-    "bad escape (end of pattern)": _Mistake(
-        r"`\` at the end has nothing after it", r"Remove it, or write `\\` for the character."
-    ),
-}
-"""By the reason that the library for patterns gives."""
-_REASON = regex.compile(r"(?P<message>.+) at position (?P<at>[0-9]+)")
-_SHORTER = "Write fewer repetitions, or a shorter pattern."
-_EXAMPLE = "Write a pattern such as `[0-9]{5}` for five digits."
+@cache
+def _mistakes() -> Mapping[str, _Mistake]:
+    """Return the mistakes by the reasons that the library for patterns gives."""
+    return msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_text("utf-8"), type=dict[str, _Mistake])
 
 
 class PatternInvalid(ValueError):
@@ -86,7 +67,7 @@ def unclosed_repetition(pattern: str) -> str | None:
 def _invalid(pattern: str, reason: str) -> PatternInvalid:
     found = _REASON.match(reason)
     message, at = (found["message"], int(found["at"])) if found is not None else (reason, 0)
-    mistake = _MISTAKES.get(message)
+    mistake = _mistakes().get(message)
     if mistake is None:
         return PatternInvalid(f"{message} at character {min(at + 1, len(pattern))}", _EXAMPLE)
     if message in {"unterminated character set", "missing )"}:
