@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from api.cli.options import value_of
 from api.cli.output import end, errors, fail
-from scripts.expressions.values import Value, ValueRefused, coerce
+from scripts.expressions.values import Value, refusal
 from scripts.model.diagnostics import Problem
 from scripts.model.script import LOCALE, Script
 from scripts.parse.folder import read_path
@@ -61,11 +61,8 @@ def variables_of(pairs: Sequence[str], script: Script) -> dict[str, Value]:
 def _check_type(name: str, value: Value, script: Script) -> None:
     """End the command if the value does not fit the declared type of the variable."""
     for each in (*script.global_variables, *script.session_variables):
-        if each.var == name and each.kind is not None and value is not None:
-            try:
-                coerce(value, each.kind, each.choices)
-            except ValueRefused as refused:
-                fail(f"--var {name}: {refused}")
+        if each.var == name and each.kind is not None and (reason := refusal(value, each.kind, each.choices)):
+            fail(f"--var {name}: {reason}")
 
 
 def check_locale(locale: str | None) -> None:

@@ -22,7 +22,7 @@ from runtime.answers.reply_values import (
     texts_for,
 )
 from runtime.turn.context import TurnContext
-from scripts.expressions.values import Value, ValueRefused, coerce, is_given
+from scripts.expressions.values import Value, ValueRefused, coerce, is_given, refusal
 from scripts.model.script import FormField, Locale, as_output, kind_of
 from scripts.model.variables import Output, constant
 from scripts.translations.localisation import Phrase
@@ -72,12 +72,9 @@ def accept(run: TurnContext, field: FormField, value: Value, others: Mapping[str
 def unfit(run: TurnContext, name: str, value: Value) -> str:
     """Return why the variable of a field cannot hold a value, if the script declares it with a type of its own."""
     declared = run.scopes.declaration(run.scopes.target(name), name)
-    if declared is not None and declared.kind is not None:
-        try:
-            coerce(value, declared.kind, declared.choices)
-        except ValueRefused as refused:
-            return str(refused)
-    return ""
+    if declared is None or declared.kind is None:
+        return ""
+    return refusal(value, declared.kind, declared.choices)
 
 
 def fitting(run: TurnContext, field: FormField, value: Value) -> Value | AnswerRefused:

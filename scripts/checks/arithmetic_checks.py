@@ -1,6 +1,6 @@
 """Check arithmetic with answers and choices that are, or may be, texts."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from msgspec import Struct
 
@@ -8,9 +8,9 @@ from scripts.checks.control_flow import Cell, ControlFlowGraph, Node
 from scripts.checks.effects import Select, effect_of
 from scripts.checks.type_check import ORDERS, TEXT_TYPES
 from scripts.expressions.values import DATES, infer_type, number_in, shorten
-from scripts.model.actions import Action, outputs_of
+from scripts.model.actions import outputs_of
 from scripts.model.diagnostics import Problems
-from scripts.model.variables import Output, Records
+from scripts.model.variables import Output
 
 
 class CountedAnswer(Struct, frozen=True):
@@ -42,45 +42,37 @@ def check_arithmetic(layout: ControlFlowGraph, problems: Problems) -> None:
 
 def _check_ordered_answers(layout: ControlFlowGraph, uses: "_Uses", problems: Problems) -> None:
     """Add a note for each answer without a type that is compared with a number by size: words are not converted."""
-    for node, _ in layout.bodies():
-        for output in _typed_answers(layout.actions(node)):
-            declared = layout.sight(node).declaration(output.get)
-            line = uses.order(layout.cell(node, output.get))
-            if line and output.kind is output.pattern is None and (declared is None or declared.kind is None):
-                message = (
-                    f"`{output.get}` has no type, so line {line} may compare a text such as `twenty` with a number"
-                )
-                problems.add("TYPE_MISSING", message, output.mark("get"), path=layout.path(node), severity="note")
+    for node, output in _answers(layout):
+        declared = layout.sight(node).declaration(output.get)
+        line = uses.order(layout.cell(node, output.get))
+        if line and output.kind is output.pattern is None and (declared is None or declared.kind is None):
+            message = f"`{output.get}` has no type, so line {line} may compare a text such as `twenty` with a number"
+            problems.add("TYPE_MISSING", message, output.mark("get"), path=layout.path(node), severity="note")
 
 
 def _check_counted_choices(layout: ControlFlowGraph, uses: "_Uses", problems: Problems) -> None:
     """Add a problem for each `choose` that may store a text in a variable with which something calculates."""
-    for node, _ in layout.bodies():
-        for action in layout.actions(node):
-            pick = effect_of(action).body
-            if not isinstance(pick, Select) or pick.word != "choice":
-                continue
-            name = pick.put.name
-            declared = layout.sight(node).declaration(name)
-            text = next((each for each in pick.options if isinstance(each.value, str)), None)
-            line = uses.line(layout.cell(node, name), is_date=False)
-            if text is not None and line is not None and (declared is None or declared.kind != "number"):
-                message = f"`{name}` may be the text {shorten(text.value)}, and line {line} calculates with it"
-                value = 1 if number_in(text.key) is None else text.key
-                fix = f"Give each choice a number: `{{key: {text.key}, text: …, value: {value}}}`."
-                problems.add("TYPE_CLASH", message, pick.put.at, path=layout.path(node), fix=fix)
+    for node, pick in _choices(layout):
+        name = pick.put.name
+        declared = layout.sight(node).declaration(name)
+        text = next((each for each in pick.options if isinstance(each.value, str)), None)
+        line = uses.line(layout.cell(node, name), is_date=False)
+        if text is not None and line is not None and (declared is None or declared.kind != "number"):
+            message = f"`{name}` may be the text {shorten(text.value)}, and line {line} calculates with it"
+            value = 1 if number_in(text.key) is None else text.key
+            fix = f"Give each choice a number: `{{key: {text.key}, text: …, value: {value}}}`."
+            problems.add("TYPE_CLASH", message, pick.put.at, path=layout.path(node), fix=fix)
 
 
 def counted_answers(layout: ControlFlowGraph, uses: "_Uses | None" = None) -> Iterator[CountedAnswer]:
     """Yield the answers that are not certainly numbers and that some visible expression calculates with."""
     uses = uses or _Uses(layout)
-    for node, _ in layout.bodies():
-        for output in _typed_answers(layout.actions(node)):
-            declared = layout.sight(node).declaration(output.get)
-            kind = output.kind or (declared.kind if declared is not None else None)
-            line = uses.line(layout.cell(node, output.get), is_date=kind in DATES)
-            if line is not None and kind in {None, *TEXT_TYPES}:
-                yield CountedAnswer(node, output, kind, line)
+    for node, output in _answers(layout):
+        declared = layout.sight(node).declaration(output.get)
+        kind = output.kind or (declared.kind if declared is not None else None)
+        line = uses.line(layout.cell(node, output.get), is_date=kind in DATES)
+        if line is not None and kind in {None, *TEXT_TYPES}:
+            yield CountedAnswer(node, output, kind, line)
 
 
 class _Uses:
@@ -124,20 +116,24 @@ def _has_number(layout: ControlFlowGraph, node: Node, names: frozenset[str]) -> 
 
 def _choices_of_digits(layout: ControlFlowGraph) -> Iterator[Cell]:
     """Yield the variables that store a choice whose values are texts of digits: their sum would be "12", not 3."""
-    for node, _ in layout.bodies():
-        actions = layout.actions(node)
-        for output in _typed_answers(actions):
-            if output.kind == "choice" and output.choices and None not in map(number_in, output.choices):
-                yield layout.cell(node, output.get)
-        for pick in (effect_of(action).body for action in actions):
-            if isinstance(pick, Select) and pick.word == "choice":
-                texts = [each.value for each in pick.options if isinstance(each.value, str)]
-                if texts and None not in map(number_in, texts):
-                    yield layout.cell(node, pick.put.name)
+    for node, output in _answers(layout):
+        if output.kind == "choice" and output.choices and None not in map(number_in, output.choices):
+            yield layout.cell(node, output.get)
+    for node, pick in _choices(layout):
+        texts = [each.value for each in pick.options if isinstance(each.value, str)]
+        if texts and None not in map(number_in, texts):
+            yield layout.cell(node, pick.put.name)
 
 
-def _typed_answers(actions: Iterable[Action]) -> Iterator[Output]:
-    for action in actions:
-        for item in outputs_of(action):
-            if not isinstance(item, Records):
-                yield from item.questions
+def _answers(layout: ControlFlowGraph) -> Iterator[tuple[Node, Output]]:
+    """Yield the values that actions ask for, except those of records."""
+    for node, action in layout.placed_actions():
+        yield from ((node, item) for item in outputs_of(action) if isinstance(item, Output))
+
+
+def _choices(layout: ControlFlowGraph) -> Iterator[tuple[Node, Select]]:
+    """Yield the closed choices that actions offer."""
+    for node, action in layout.placed_actions():
+        pick = effect_of(action).body
+        if isinstance(pick, Select) and pick.word == "choice":
+            yield node, pick

@@ -29,11 +29,9 @@ def check_constants(layout: ControlFlowGraph, problems: Problems) -> None:
     for ids, node in nodes(layout.script):
         if isinstance(node, Phase | Topic) and node.when is not None and node.when.compiled.facts.value:
             _constant(node.when, problems, "/".join(ids))
-    for point, _ in layout.bodies():
-        path = layout.path(point)
-        for action in layout.actions(point):
-            for condition in _conditions(action):
-                _constant(condition, problems, path, _fix_for(action, condition))
+    for point, action in layout.placed_actions():
+        for condition in _conditions(action):
+            _constant(condition, problems, layout.path(point), _fix_for(action, condition))
 
 
 def _conditions(action: Action) -> list[Expression]:
@@ -90,14 +88,13 @@ def _text_cells(layout: ControlFlowGraph) -> set[Cell]:
     """Return the variables without an initial value into which only texts are written, none of them empty."""
     numbers = {(each.node, each.output.get) for each in counted_answers(layout)}
     is_text: dict[Cell, bool] = {}
-    for node, _ in layout.bodies():
-        for action in layout.actions(node):
-            for name in {name for name, _ in effect_of(action, layout.script.forms).written}:
-                declared = layout.sight(node).declaration(name)
-                is_open = declared is None or (declared.kind in {None, "text", "choice"} and declared.value is None)
-                fits = is_open and (node, name) not in numbers and _writes_text(action, name)
-                cell = layout.cell(node, name)
-                is_text[cell] = is_text.get(cell, True) and fits
+    for node, action in layout.placed_actions():
+        for name in {name for name, _ in effect_of(action, layout.script.forms).written}:
+            declared = layout.sight(node).declaration(name)
+            is_open = declared is None or (declared.kind in {None, "text", "choice"} and declared.value is None)
+            fits = is_open and (node, name) not in numbers and _writes_text(action, name)
+            cell = layout.cell(node, name)
+            is_text[cell] = is_text.get(cell, True) and fits
     return {cell for cell, fits in is_text.items() if fits}
 
 

@@ -121,6 +121,10 @@ class ControlFlowGraph:
         for node in (*self._places.values(), *self._skills.values()):
             yield node, self.skill(node) or self.topic(node)
 
+    def placed_actions(self) -> Iterator[tuple[Node, Action]]:
+        """Yield every action of the topics and skills with the point inside its topic or skill."""
+        return ((node, action) for node, _ in self.bodies() for action in self.actions(node))
+
     def actions(self, node: Node) -> tuple[Action, ...]:
         """Return the actions of a topic or skill and those inside them, in the order written."""
         if node not in self._actions:

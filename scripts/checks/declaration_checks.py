@@ -7,7 +7,7 @@ from scripts.checks.choice_checks import list_faults, reply_faults
 from scripts.checks.identifier_checks import variable_faults
 from scripts.detectors.words import fold
 from scripts.expressions.suggestions import stands_for
-from scripts.expressions.values import Value, ValueRefused, coerce, number_in, shorten, text_of
+from scripts.expressions.values import Value, number_in, refusal, shorten, text_of
 from scripts.model.diagnostics import Fault, Severity
 from scripts.model.variables import Declaration, Output
 
@@ -66,8 +66,5 @@ def value_faults(node: Declaration | Output, value: Value, key: str, *, is_nativ
         message = f"the choice {shorten(words[0])} is not a number as it is stored"
         fix = "Write numbers such as 0 or 0.5, each with its text: `{0: Never}`; or remove `type`."
         yield Fault("CHOICES_INVALID", message, node.mark("choices"), fix)
-    elif declared is not None:
-        try:
-            coerce(value, declared, node.choices)
-        except ValueRefused as refused:
-            yield Fault("DEFAULT_MISMATCH", str(refused), node.mark(key), _VALUE_FIXES.get(declared, ""))
+    elif declared is not None and (reason := refusal(value, declared, node.choices)):
+        yield Fault("DEFAULT_MISMATCH", reason, node.mark(key), _VALUE_FIXES.get(declared, ""))

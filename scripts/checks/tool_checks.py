@@ -27,11 +27,7 @@ _TYPES: Mapping[DeclaredType, frozenset[str]] = {
     "text": frozenset({"string", "number", "integer", "boolean"}),  # the conversion to text is lossless
     "number": frozenset({"number", "integer"}),
     "boolean": frozenset({"boolean"}),
-    "date": frozenset({"string"}),
-    "time": frozenset({"string"}),
-    "datetime": frozenset({"string"}),
-    "timezone": frozenset({"string"}),
-    "choice": frozenset({"string"}),
+    **dict.fromkeys(("date", "time", "datetime", "timezone", "choice"), frozenset({"string"})),
     "list": frozenset({"array"}),
     "record": frozenset({"object"}),
 }

@@ -23,6 +23,7 @@ from scripts.expressions.values import (
     compare,
     infer_type,
     number_in,
+    refusal,
     shorten,
 )
 from scripts.model import actions
@@ -184,13 +185,10 @@ class _Sense:
     def _fits(self, name: str, value: Value, declared: Declaration | None, at: Location) -> None:
         if declared is None or declared.kind is None or value is None:
             return
-        try:
-            coerce(value, declared.kind, declared.choices)
-        except ValueRefused as refused:
+        reason = refusal(value, declared.kind, declared.choices)
+        if reason and not self._problems.has_at(at, "NAME_AS_TEXT", "SIGN_IGNORED"):  # which say what to write
             fix = suggest(str(value), declared.choices, "") if declared.choices else ""
-            if self._problems.has_at(at, "NAME_AS_TEXT", "SIGN_IGNORED"):
-                return  # it says what to write
-            self._add(f"`{name}` cannot store this value: {refused}", at, fix)
+            self._add(f"`{name}` cannot store this value: {reason}", at, fix)
 
     def _check_append(self, name: str, at: Location) -> None:
         declared = self._sight.declaration(name)
@@ -338,11 +336,10 @@ def _is_stored(value: str, kind: DeclaredType) -> bool:
 
 def _keys_of_choices(layout: ControlFlowGraph) -> Iterator[tuple[tuple[str, str], str]]:
     """Yield the variables of `choose` with the texts of their choices, and the keys, which they store."""
-    for node, _ in layout.bodies():
-        for action in layout.actions(node):
-            if isinstance(action, actions.Choose):
-                for each in action.fixed:
-                    yield (action.variable, each.text.source.strip()), each.key
+    for _, action in layout.placed_actions():
+        if isinstance(action, actions.Choose):
+            for each in action.fixed:
+                yield (action.variable, each.text.source.strip()), each.key
 
 
 def _written_types(actions: Iterable[Action]) -> "Iterator[_Written]":

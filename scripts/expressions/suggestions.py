@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -80,3 +80,8 @@ def snake_case(word: str) -> str:
 def likeness(one: str, other: str) -> float:
     """Return the similarity of two words, from 0 to 1."""
     return difflib.SequenceMatcher(None, one, other).ratio()
+
+
+def resembles(word: str, names: Iterable[str]) -> bool:
+    """Return whether a word is one of these names, or a misspelling of one that differs in a letter or so."""
+    return any(likeness(word, each) >= SURE for each in names)

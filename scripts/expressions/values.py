@@ -90,6 +90,15 @@ def coerce(value: Value, declared: DeclaredType, choices: Sequence[str] = ()) ->
     raise _mismatch(value, declared)
 
 
+def refusal(value: Value, declared: DeclaredType, choices: Sequence[str] = ()) -> str:
+    """Return why a value cannot be converted to the declared type; empty if it can."""
+    try:
+        coerce(value, declared, choices)
+    except ValueRefused as refused:
+        return str(refused)
+    return ""
+
+
 def _mismatch(value: Value, expected: str) -> ValueRefused:
     return ValueRefused(f"expected {expected}, found {infer_type(value)} {shorten(value)}")
 

@@ -87,7 +87,7 @@ def _in_first_release(whole: Mapping, older: Problems) -> tuple[Script | None, P
     found.add("REQUIRED_FIELD_MISSING", f"`{LANGUAGE_KEY}` is missing", whole.at, fix=fix)
     language = (word(LANGUAGE_KEY, whole), word("1", whole))
     script = _read(Mapping((language, *whole.pairs), whole.at), found)
-    return (script, found) if found.error_count < older.error_count else None
+    return (script, found) if len(found.errors) < len(older.errors) else None
 
 
 def _read(whole: Mapping, problems: Problems) -> Script | None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection
 
-from scripts.expressions.suggestions import SURE, likeness
+from scripts.expressions.suggestions import resembles
 from scripts.expressions.values import number_in, shorten
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, pairs_of, word
@@ -48,7 +48,7 @@ def has_variable_name(tree: Mapping, own: Collection[str]) -> bool:
     """Whether `name` in ``{name: meaning, age: meaning}`` is a variable: no other key is one of a part's `own`."""
     keys = list(tree.keys())
     others = [key for key in keys if key != "name"]
-    is_own = any(is_note(key) or likeness(key, each) >= SURE for key in others for each in own)
+    is_own = any(is_note(key) or resembles(key, own) for key in others)
     return "name" in keys and bool(others) and not is_own
 
 
@@ -97,4 +97,4 @@ def is_meaning(value: Tree) -> bool:
 def is_record(value: Tree, own: Collection[str]) -> bool:
     """Return whether the part of a declared variable is a value: a mapping without a declaration's `own` keys."""
     keys = [key.text for key, _ in pairs_of(value)]
-    return bool(keys) and not any(likeness(key, each) >= SURE for key in keys for each in own)
+    return bool(keys) and not any(resembles(key, own) for key in keys)

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Annotated, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from msgspec import Meta, Struct, field
-from msgspec.structs import FieldInfo, fields, replace
+from msgspec.structs import FieldInfo, fields
 
 from scripts.expressions.values import Value
-from scripts.model.base import Assigned, Expression, Node, Results, Template
+from scripts.model.base import Assigned, Expression, Node, Results, Template, rebuild
 from scripts.model.context_strategies import Context
 from scripts.model.memory_plan import K, Score
 from scripts.model.moments import Moment
@@ -610,38 +610,19 @@ def rounds_of(action: Asking | Chat) -> int:
 
 
 def with_arms(action: Action, change: "Callable[[tuple[Action, ...]], tuple[Action, ...]]") -> Action:
-    """Return an action with each of its inner lists replaced."""
-    match action:
-        case If():
-            return replace(action, then=change(action.then), otherwise=change(action.otherwise))
-        case Experiment():
-            return replace(action, arms={arm: change(inner) for arm, inner in action.arms.items()})
-        case Foreach() | Repeat():
-            return replace(action, do=change(action.do))
-        case Choose():
-            choices = (
-                replace(each, actions=change(each.actions)) if isinstance(each, ChoiceItem) else each
-                for each in action.choices
-            )
-            return with_side_arms(replace(action, choices=tuple(choices)), change)
-        case Say() | AiSay() | Show() | Ask() | AiAsk() | UserSay() | Form() | Chat():
-            return with_side_arms(action, change)
-        case CallTool() if action.on_fail is not None:
-            return replace(action, on_fail=replace(action.on_fail, actions=change(action.on_fail.actions)))
-        case _:
-            return action
+    """Return an action with each of its inner lists replaced; `change` returns an empty list for an empty one."""
 
+    def change_lists(part: Any) -> Any:
+        match part:
+            case (Step(), *_):
+                return change(part)
+            case ChoiceItem() | Reminder() | Expiry() | OnFail() | OnToolFailure() | tuple() | dict():
+                return rebuild(part, change_lists)
+            case _:
+                return part
 
-def with_side_arms(action: Question, change: "Callable[[tuple[Action, ...]], tuple[Action, ...]]") -> Question:
-    """Return an action with the actions of its reminders, its expiry and its `on_fail` replaced."""
-    if isinstance(action, Asking) and action.on_fail.actions:
-        on_fail = replace(action.on_fail, actions=change(action.on_fail.actions))
-        action = replace(action, on_fail=on_fail)
-    if not timed_arms(action):
-        return action
-    remind = tuple(replace(each, actions=change(each.actions)) for each in action.remind)
-    expire = action.expire and replace(action.expire, actions=change(action.expire.actions))
-    return replace(action, remind=remind, expire=expire)
+    changed: Action = rebuild(action, change_lists) if arms(action) else action
+    return changed
 
 
 def walk(actions: "tuple[Action, ...]") -> Iterator["Action"]:

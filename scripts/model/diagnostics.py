@@ -133,11 +133,6 @@ class Problems:
         return tuple(problem for problem in self._problems.values() if problem.severity == "error")
 
     @property
-    def error_count(self) -> int:
-        """The number of errors, without those beyond the limit."""
-        return sum(problem.severity == "error" for problem in self._problems.values())
-
-    @property
     def fatal(self) -> bool:
         """Whether the script has an error and cannot run."""
         return any(problem.severity == "error" for problem in self._problems.values())

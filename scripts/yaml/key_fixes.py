@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scripts.expressions.suggestions import SURE, colon_fix, likeness, suggest
+from scripts.expressions.suggestions import colon_fix, resembles, suggest
 from scripts.expressions.values import shorten
 from scripts.model import actions, languages
 from scripts.model.json_schemas import JSON_TYPES
@@ -82,7 +81,7 @@ def unknown_key_fix(
     if fix:
         return fix
     allowed = [field.key for field in fields.values() if not field.instead]
-    if is_without_colon(key, value) and max(map(partial(likeness, key.text), allowed), default=0) < SURE:
+    if is_without_colon(key, value) and not resembles(key.text, allowed):
         return f"Write a point in a number, such as 1.5. {COMMA}" if key.text.isdecimal() else COMMA
     return _CONTINUED if " " in key.text.strip() else suggest(key.text, allowed, used=present)
 

@@ -264,12 +264,8 @@ class StructReader:
         if key is None or key.text not in _HEADINGS or key.text in self._fields(item):
             return False
         heading = _HEADINGS[key.text]
-        self.add(
-            "UNKNOWN_KEY",
-            f"`{key.text}` begins an item of `{heading}`",
-            key.at,
-            f"Write `{heading}:` above it, or correct its place.",
-        )
+        fix = f"Write `{heading}:` above it, or correct its place."
+        self.add("UNKNOWN_KEY", f"`{key.text}` begins an item of `{heading}`", key.at, fix)
         return True
 
     def _name_key(self, tree: Tree, item: Any) -> str:

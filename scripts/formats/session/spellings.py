@@ -6,7 +6,7 @@ from collections.abc import Mapping as MappingType
 
 from msgspec.structs import replace
 
-from scripts.expressions.suggestions import SURE, likeness, snake_case
+from scripts.expressions.suggestions import resembles, snake_case
 from scripts.formats import words
 from scripts.formats.condition_trees import condition_text
 from scripts.formats.session.config import TEXT_KEYS, Config
@@ -77,7 +77,7 @@ def _is_of_action(key: str) -> bool:
     """Return whether a key is one of an action, also if it is misspelt, and not of its `config`."""
     if key in ACTION_KEYS or key in {*Config.__struct_fields__, *_CONFIG_NAMES}:
         return key in ACTION_KEYS
-    return any(likeness(key, each) >= SURE for each in ACTION_KEYS)
+    return resembles(key, ACTION_KEYS)
 
 
 def _config(kind: str, config: Mapping) -> Mapping:
@@ -112,7 +112,7 @@ def _spoken_value(key: Scalar, value: Tree) -> Tree:
 def _outputs_by_name(item: Tree) -> Iterator[Tree]:
     """Yield an output, or each of ``{name: meaning, …}``, whose keys are those of no output."""
     pairs = pairs_of(item)
-    is_one = any(_is_output_key(key.text) or isinstance(value, Sequence) for key, value in pairs)
+    is_one = any(resembles(key.text, _OUTPUT_KEYS) or isinstance(value, Sequence) for key, value in pairs)
     if not isinstance(item, Mapping) or not pairs or (is_one and not has_variable_name(item, _OUTPUT_KEYS)):
         yield item
         return
@@ -120,11 +120,6 @@ def _outputs_by_name(item: Tree) -> Iterator[Tree]:
 
 
 _OUTPUT_KEYS = {*Output.__struct_fields__, *words.OUTPUT_KEYS, "set"}
-
-
-def _is_output_key(key: str) -> bool:
-    """Return whether a key is one of an output, also if it is misspelt."""
-    return any(likeness(key, each) >= SURE for each in _OUTPUT_KEYS)
 
 
 def _with_assignments(config: Mapping) -> Mapping:

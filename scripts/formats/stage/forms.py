@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from scripts.expressions.suggestions import suggest
-from scripts.expressions.values import DeclaredType, Value, ValueRefused, coerce, text_of
+from scripts.expressions.values import DeclaredType, Value, refusal, text_of
 from scripts.formats.stage.names import node_id
 from scripts.formats.stage.outputs import choices_of, limit
 from scripts.formats.stage.stage_reader import Item, StageReader, entries, parts_of
@@ -139,13 +139,10 @@ def _default(notation: StageReader, field: FormField, tree: Tree | None) -> Valu
         return text_of(value)
     if tree is None or value is None or field.type not in {"number", "boolean", "date", "choice"}:
         return value
-    try:
-        coerce(value, cast(DeclaredType, field.type), field.choices)
-    except ValueRefused as refused:
-        if value != "":
-            notation.slip("DEFAULT_MISMATCH", f"{refused}; the field is empty at first", tree.at)
-        return None
-    return value
+    reason = refusal(value, cast(DeclaredType, field.type), field.choices)
+    if reason and value != "":
+        notation.slip("DEFAULT_MISMATCH", f"{reason}; the field is empty at first", tree.at)
+    return None if reason else value
 
 
 # -- widgets and tables ----------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from scripts.expressions.suggestions import suggest
-from scripts.expressions.values import DeclaredType, Value, ValueRefused, coerce, shorten
+from scripts.expressions.values import DeclaredType, Value, refusal, shorten
 from scripts.formats import text_lists
 from scripts.formats.stage.stage_reader import Item, StageReader, entries, parts_of
 from scripts.formats.words import VARIABLE_TYPES
@@ -145,10 +145,8 @@ def _of_kind(
         return value
     if value == "" and wanted != "text":
         return None
-    try:
-        coerce(value, wanted, choices)
-    except ValueRefused as refused:
-        notation.refuse("DEFAULT_MISMATCH", str(refused), at)
+    if reason := refusal(value, wanted, choices):
+        notation.refuse("DEFAULT_MISMATCH", reason, at)
         return None
     return value
 

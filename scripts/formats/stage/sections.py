@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct, convert
 from msgspec.structs import replace
 
-from scripts.expressions.suggestions import SURE, likeness, suggest
+from scripts.expressions.suggestions import resembles, suggest
 from scripts.expressions.values import Value, shorten
 from scripts.formats.conditions import is_computed
 from scripts.formats.stage.forms import is_widget, sheet
@@ -53,7 +53,7 @@ def recognises(tree: Mapping) -> bool:
 def _is_named_value(key: Scalar, value: Tree) -> bool:
     """Return whether a pair is ``name: 1``; with a text, it may be a declaration with a misspelt `var`."""
     is_text = isinstance(value, Scalar) and isinstance(value.value, str | None)
-    return not is_text and all(likeness(key.text, each) < SURE for each in DECLARATION_KEYS)
+    return not is_text and not resembles(key.text, DECLARATION_KEYS)
 
 
 def _mappings(tree: Tree | None) -> list[Mapping]:
