@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import regex
 
 from scripts.expressions.suggestions import suggest
-from scripts.expressions.values import EXAMPLES, NOUNS, Value, ValueRefused, coerce, compare
+from scripts.expressions.values import ISO_TYPES, Value, ValueRefused, coerce, compare
 from scripts.model.base import Location
 from scripts.model.diagnostics import Fault
 from scripts.model.patterns import PatternInvalid, check_pattern, unclosed_repetition
@@ -107,7 +107,9 @@ def _limit_faults(output: Output) -> Iterator[Fault]:
         try:
             bounds.append(coerce(limit if wanted == "number" else str(limit), wanted))
         except ValueRefused as refused:
-            fix = f"Write {NOUNS.get(wanted, 'a number')}, such as `{key}: {EXAMPLES.get(wanted, '10')}`."
+            kind = ISO_TYPES.get(wanted)
+            noun, example = (kind.noun, kind.example) if kind is not None else ("a number", "10")
+            fix = f"Write {noun}, such as `{key}: {example}`."
             yield Fault("RANGE_INVALID", f"`{key}`: {refused}", output.mark(key), fix)
             return
     if len(bounds) == 2 and compare("gt", *bounds):

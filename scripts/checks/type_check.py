@@ -15,10 +15,9 @@ from scripts.expressions.suggestions import suggest
 from scripts.expressions.time_values import iso_time, moment_in
 from scripts.expressions.values import (
     DATES,
-    NOUNS,
+    ISO_TYPES,
     DeclaredType,
     Value,
-    ValueRefused,
     coerce,
     compare,
     infer_type,
@@ -305,7 +304,8 @@ def _clash(nature: InferredType, value: Value, sign: str) -> str | None:
     """Return why a variable never equals a value or cannot be ordered with it; None if it can."""
     if value is None or value == "":
         return None
-    found = shorten(value)
+    found, kind = shorten(value), ISO_TYPES.get(nature.kind or "")
+    noun = kind.noun if kind is not None else ""
     match nature.kind:
         case "choice" if sign in _EQUALITIES and nature.choices:
             known = any(compare("eq", choice, value) for choice in nature.choices)
@@ -317,21 +317,16 @@ def _clash(nature: InferredType, value: Value, sign: str) -> str | None:
             return f"is true or false, never {found}"
         case "date" | "datetime" if isinstance(value, str):
             is_time_of_day = nature.kind == "datetime" and iso_time(value) is not None
-            return None if is_time_of_day or moment_in(value) else f"is {NOUNS[nature.kind]}, but {found} is not"
+            return None if is_time_of_day or moment_in(value) else f"is {noun}, but {found} is not"
         case "time" | "timezone" if isinstance(value, str):
-            return None if _is_stored(value, nature.kind) else f"is {NOUNS[nature.kind]}, and never {found}"
+            is_stored = (
+                not refusal(value, nature.kind) and coerce(value, nature.kind) == value
+            )  # not `9:30`, as `09:30`
+            return None if is_stored else f"is {noun}, and never {found}"
         case "date" | "time" | "datetime" | "timezone" if isinstance(value, int | float):
-            return f"is {NOUNS[nature.kind]}, but {found} is a {infer_type(value)}"
+            return f"is {noun}, but {found} is a {infer_type(value)}"
         case _:
             return None
-
-
-def _is_stored(value: str, kind: DeclaredType) -> bool:
-    """Return whether a variable of this type may have exactly this text; `9:30` is stored as `09:30`."""
-    try:
-        return coerce(value, kind) == value
-    except ValueRefused:
-        return False
 
 
 def _keys_of_choices(layout: ControlFlowGraph) -> Iterator[tuple[tuple[str, str], str]]:

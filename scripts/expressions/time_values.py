@@ -53,6 +53,12 @@ def iso_time(text: str) -> str | None:
     return clock.isoformat(timespec="auto" if clock.second or clock.microsecond else "minutes")
 
 
+def iso_date(text: str) -> str | None:
+    """Return the ISO text of a day; the text itself if it is an ISO date and time."""
+    moment = parse_date(text)
+    return text if isinstance(moment, datetime) else moment.isoformat() if moment is not None else None
+
+
 def iso_datetime(text: str) -> str | None:
     """Return the ISO text of a date and time, with its offset if it has one; None for any other text."""
     moment = parse_date(text)
@@ -68,6 +74,11 @@ def zone_of(name: str) -> tzinfo | None:
         return ZoneInfo(name)
     except (ValueError, LookupError, OSError):  # not a name, an unknown one, or a folder of the database
         return None
+
+
+def zone_name(text: str) -> str | None:
+    """Return the name of a time zone of the IANA database; None for any other text."""
+    return text if zone_of(text) is not None else None
 
 
 def moment_in(value: object) -> Moment | None:

@@ -8,14 +8,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Literal, TypeAlias, assert_never
 
+from msgspec import Struct
+
 from scripts.expressions.time_values import (
     TimeSpan,
+    iso_date,
     iso_datetime,
     iso_time,
     moment_in,
     order_numbers,
-    parse_date,
-    zone_of,
+    zone_name,
 )
 
 # Only one level is typed: the decoder has no recursive aliases, and `to_value` checks deeper levels.
@@ -146,45 +148,31 @@ def _as_boolean(value: Value) -> Value:
 
 
 def _as_iso_text(value: Value, declared: TimeType | Literal["timezone"]) -> Value:
-    found = _ISO_TEXTS[declared](value.strip()) if isinstance(value, str) else None
+    kind = ISO_TYPES[declared]
+    found = kind.read(value.strip()) if isinstance(value, str) else None
     if found is None:
-        raise _mismatch(value, f"{NOUNS[declared]} such as {EXAMPLES[declared]}")
+        raise _mismatch(value, f"{kind.noun} such as {kind.example}")
     return found
 
 
-def _iso_date(text: str) -> str | None:
-    """Return the ISO text of a day; the text itself if it is an ISO date and time."""
-    moment = parse_date(text)
-    return text if isinstance(moment, datetime) else moment.isoformat() if moment is not None else None
+class IsoType(Struct, frozen=True):
+    """A type whose values are ISO texts or names of time zones: how a text is read, its noun, and an example."""
+
+    read: Callable[[str], str | None]
+    noun: str
+    example: str
 
 
-def _zone_name(text: str) -> str | None:
-    return text if zone_of(text) is not None else None
-
-
-_ISO_TEXTS: Mapping[str, Callable[[str], str | None]] = {
-    "date": _iso_date,
-    "time": iso_time,
-    "datetime": iso_datetime,
-    "timezone": _zone_name,
+ISO_TYPES: Mapping[str, IsoType] = {
+    "date": IsoType(iso_date, "a date", "2026-01-31"),
+    "time": IsoType(iso_time, "a time", "09:30"),
+    "datetime": IsoType(iso_datetime, "a date and time", "2026-01-31T09:30"),
+    "timezone": IsoType(zone_name, "a time zone", "Europe/Berlin"),
 }
-EXAMPLES: Mapping[str, str] = {
-    "date": "2026-01-31",
-    "time": "09:30",
-    "datetime": "2026-01-31T09:30",
-    "timezone": "Europe/Berlin",
-}
-"""A value of each type that is an ISO text or the name of a time zone."""
 DATES = frozenset({"date", "datetime"})
 """The types whose values have a day; their difference is a number."""
 TIMES = DATES | {"time"}
 """The types whose `min` and `max` are values of the type itself."""
-NOUNS: Mapping[str, str] = {
-    "date": "a date",
-    "time": "a time",
-    "datetime": "a date and time",
-    "timezone": "a time zone",
-}
 
 
 def _as_choice(value: Value, choices: Sequence[str]) -> Value:

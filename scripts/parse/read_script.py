@@ -151,27 +151,30 @@ def read_include_file(source: Source, mode: Mode = "compat") -> Reading:
 
 
 def _read(source: Source, problems: Problems, mode: Mode) -> Script | None:
-    tree = read_repaired(source.text, problems, lenient=mode == "compat")
+    lenient = mode == "compat"
+    tree = read_repaired(source.text, problems, lenient=lenient)
     if tree is None:
         return None
-    if isinstance(tree, MappingTree) and tree.get(LANGUAGE_KEY) is None:
-        problems.soften(_OLDER_RUNS)
-    if isinstance(tree, MappingTree) and native.recognises(tree):
-        report_cut_texts(readable(source.text), problems)
-        return native.read(tree, problems)
-    if isinstance(tree, MappingTree) and session_format.recognises(tree):
-        return session_format.read(tree, Reader(problems, lenient=mode == "compat", respell=RESPELL))
-    if isinstance(tree, MappingTree) and stage_format.recognises(tree):
-        reader = Reader(problems, lenient=mode == "compat")
-        return stage_format.read(tree, reader, includes.global_names(source.side_files))
-    if isinstance(tree, MappingTree) and technique.recognises(tree):
-        return technique.read_as_script(tree, Reader(problems, lenient=mode == "compat", respell=RESPELL))
-    if isinstance(tree, MappingTree) and detector_file.recognises(tree):
-        return detector_file.read_as_script(tree, Reader(problems, lenient=mode == "compat"))
-    if isinstance(tree, MappingTree) and detector_file.holds_detectors(tree):
-        return detector_file.read_detectors(*native.reader_of(tree, problems))
+    fix = ""
+    if isinstance(tree, MappingTree):
+        if tree.get(LANGUAGE_KEY) is None:
+            problems.soften(_OLDER_RUNS)
+        if native.recognises(tree):
+            report_cut_texts(readable(source.text), problems)
+            return native.read(tree, problems)
+        if session_format.recognises(tree):
+            return session_format.read(tree, Reader(problems, lenient=lenient, respell=RESPELL))
+        if stage_format.recognises(tree):
+            names = includes.global_names(source.side_files)
+            return stage_format.read(tree, Reader(problems, lenient=lenient), names)
+        if technique.recognises(tree):
+            return technique.read_as_script(tree, Reader(problems, lenient=lenient, respell=RESPELL))
+        if detector_file.recognises(tree):
+            return detector_file.read_as_script(tree, Reader(problems, lenient=lenient))
+        if detector_file.holds_detectors(tree):
+            return detector_file.read_detectors(*native.reader_of(tree, problems))
+        fix = native.script_key_fix(tree)
     message = "unrecognised script type: no `script:` and no `session:` at the top"
-    fix = native.script_key_fix(tree) if isinstance(tree, MappingTree) else ""
     if not fix and includes.is_include_file(tree):
         message, fix = "this is an include file, not a script", "Name a script that lists this file in `use`."
     problems.add("UNRECOGNISED_SCRIPT", message, tree.at, fix=fix)

@@ -12,17 +12,7 @@ from msgspec.structs import replace
 from scripts.model.actions import Action, AiAsk, Ask, Choose, Form, action_type, arms
 from scripts.model.base import NOWHERE, Location, without_places
 from scripts.model.diagnostics import Problems
-from scripts.model.script import (
-    BESIDE,
-    DETECTORS,
-    INTERRUPTS,
-    Path,
-    Script,
-    actions_of,
-    as_output,
-    declarations_of,
-    nodes,
-)
+from scripts.model.script import BESIDE, Path, Script, actions_of, as_output, declarations_of, nodes
 from scripts.model.variable_names import names_in
 from scripts.model.variables import Declaration, Output, Records
 from scripts.versions.rename_map import Renames, format_path
@@ -185,7 +175,7 @@ class _Comparison:
     def _removal(self, path: Path) -> BreakingChange:
         others = [each for each in self.new.actions if each[-1] == path[-1] and each not in self.old.actions]
         at = self.new.near(self.renames.path(path))
-        beside = {INTERRUPTS, DETECTORS}
+        beside = BESIDE.keys() - {""}  # interrupts and detectors, unlike skills
         if len(others) == 1 and path[0] not in beside and others[0][0] not in beside:
             fix = f"Add `migrations: {{actions: {{{format_path(path)}: {format_path(others[0])}}}}}`."
             message = f"{format_path(path)} is now in {format_path(others[0][:-1])}"

@@ -338,11 +338,7 @@ def loop_of(notation: StageReader, tree: Tree | None, written: str, at: Location
     if isinstance(tree, Sequence):
         source, listed, place = notation.value_expression(tree).source, "", tree.at
     else:
-        text = (
-            (placeholder_of(tree) or "" if isinstance(tree, Mapping) else notation.word(tree))
-            if tree is not None
-            else ""
-        )
+        text = (placeholder_of(tree) or "") if isinstance(tree, Mapping) else notation.word(tree)
         found = None if is_name(text) and "{" in text else _AS.fullmatch(text.strip()) or _IN.fullmatch(text.strip())
         if found is not None:
             text, written = found["list"], written or found["name"]

@@ -26,7 +26,7 @@ from scripts.model.variable_names import read_names
 from scripts.model.variables import Declaration
 from scripts.yaml.decoder import Reader
 from scripts.yaml.grammar import policy_words
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, word
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, pairs_of, word
 
 KEYS = ("global", "globals", "skills", "roles", "forms", "rules")
 _NATIVE = ("interrupts", "repairs", "detectors")  # sections that this format does not have
@@ -137,25 +137,19 @@ def _by_name(tree: Mapping, verb: str) -> Iterator[Mapping]:
 
 def _with_fields(trees: Iterator[Mapping]) -> Iterator[Mapping]:
     """Read the forms of a list. Widgets beside a form are fields of the form above."""
-    form: Mapping | None = None
-    fields: list[Tree] = []
+    forms: list[tuple[Mapping | None, list[Tree]]] = [(None, [])]  # with the widgets beside each
     for each in trees:
         if is_widget(each):
-            fields.append(each)
-            continue
-        yield from _close_form(form, fields)
-        form, fields = each, []
-    yield from _close_form(form, fields)
-
-
-def _close_form(form: Mapping | None, fields: list[Tree]) -> Iterator[Mapping]:
-    if not fields:
-        yield from (form,) if form is not None else ()
-        return
-    at = form.at if form is not None else fields[0].at
-    pair = (Scalar("fields", True, at), Sequence(tuple(fields), fields[0].at))
-    pairs = (*(form.pairs if form is not None else ()), pair)
-    yield Mapping(pairs, at)
+            forms[-1][1].append(each)
+        else:
+            forms.append((each, []))
+    for form, widgets in forms:
+        if widgets:
+            holder = form or widgets[0]
+            fields = (word("fields", holder), Sequence(tuple(widgets), widgets[0].at))
+            yield Mapping((*pairs_of(form), fields), holder.at)
+        elif form is not None:
+            yield form
 
 
 # -- skills -----------------------------------------------------------------------------------------------------------

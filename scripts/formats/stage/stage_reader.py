@@ -16,7 +16,7 @@ from scripts.formats.stage.names import BRACES, KnownNames, Names, bare, is_name
 from scripts.formats.words import TRUTHS
 from scripts.model.base import Expression, Location, Template
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, as_items, is_null, items_of, plain_value, text_in
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, as_items, is_null, pairs_of, plain_value, text_in
 from scripts.yaml.unknown_keys import SWITCH_FIX, intended_key, is_ignorable, is_switched_off
 
 NEVER = "false"
@@ -104,7 +104,7 @@ class StageReader:
 
     def words(self, tree: Tree | None) -> tuple[str, ...]:
         """Read one or several texts without placeholders."""
-        return tuple(map(self.word, (tree,) if isinstance(tree, Scalar | Mapping) else items_of(tree)))
+        return tuple(map(self.word, as_items(tree) if tree is not None else ()))
 
     # -- names ------------------------------------------------------------------------------------------------------
 
@@ -142,9 +142,7 @@ class StageReader:
             parts = [part for each in tree.items if (part := self.condition(each)) is not None]
             return Expression(" and ".join(f"({part.source})" for part in parts), tree.at) if parts else None
         spelled = condition_text(tree)
-        written = (
-            spelled.text if isinstance(spelled, Scalar) else placeholder_of(tree) if isinstance(tree, Mapping) else None
-        )
+        written = spelled.text if isinstance(spelled, Scalar) else placeholder_of(tree)
         if written is None:
             fix = 'Write a text, such as "{age} >= 18".'
             self.refuse("TYPE_MISMATCH", "expected a condition, found a mapping", tree.at, fix)
@@ -169,7 +167,7 @@ class StageReader:
 
     def value_expression(self, tree: Tree) -> Expression:
         """Read a value of an assignment or parameter: an expression, a text with placeholders, or a plain value."""
-        if isinstance(tree, Mapping) and (placeholder := placeholder_of(tree)) is not None:
+        if (placeholder := placeholder_of(tree)) is not None:
             return Expression(to_text_expression(placeholder, self.refer), tree.at)
         if isinstance(tree, Scalar) and isinstance(tree.value, str):
             calculates = is_computed(tree.text, self.knows)
@@ -302,11 +300,11 @@ def parts_of(tree: Scalar) -> list[Scalar]:
     return [Scalar(part.strip(), False, tree.at, tree.is_block) for part in parts if part.strip()]
 
 
-def placeholder_of(tree: Mapping) -> str | None:
+def placeholder_of(tree: Tree) -> str | None:
     """Return a placeholder that YAML reads as a mapping: ``{name}`` without quotes."""
-    if len(tree.pairs) != 1:
+    if len(pairs_of(tree)) != 1:
         return None
-    key, value = tree.pairs[0]
+    ((key, value),) = pairs_of(tree)
     alone = isinstance(value, Scalar) and value.plain and not value.text and is_name(key.text)
     return f"{{{key.text}}}" if alone else None
 
