@@ -30,6 +30,8 @@ class Level(IntEnum):
 _Reasons = TypeVar("_Reasons", bool, Value)
 Key: TypeAlias = tuple[Level, str]
 Reason: TypeAlias = frozenset[Literal]
+Doubts: TypeAlias = tuple[str, str]
+"""When each of two paths is taken."""
 
 
 class Sight:
@@ -198,9 +200,7 @@ class Conditions:
             if any(all(self.truth(known, sight, each) is holds for each, holds in reason) for reason in reasons):
                 known.set(key, VALUE)
 
-    def join(
-        self, one: AbstractState, two: AbstractState, sight: Sight, doubts: tuple[str, str] = ("", "")
-    ) -> AbstractState:
+    def join(self, one: AbstractState, two: AbstractState, sight: Sight, doubts: Doubts = ("", "")) -> AbstractState:
         """Join the states of two paths; `doubts` say when each path is taken."""
         made = AbstractState()
         for key in one.masks.keys() | two.masks.keys():

@@ -22,13 +22,13 @@ false warnings; apart from them it misses no such read:
 import heapq
 import re
 from collections.abc import Collection, Iterator
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 import msgspec
 from msgspec import Struct
 
 from scripts.checks import effects
-from scripts.checks.abstract_state import ABSENT, NULL, VALUE, AbstractState, Conditions, Level, Sight
+from scripts.checks.abstract_state import ABSENT, NULL, VALUE, AbstractState, Conditions, Doubts, Level, Sight
 from scripts.checks.control_flow import ControlFlowGraph, Node, Spot
 from scripts.checks.effects import Read, Write, effect_of, with_shared_expiry
 from scripts.expressions.analysis import Outcome
@@ -43,6 +43,8 @@ from scripts.model.variables import Declaration
 
 VISITS_MAX = 30  # per node; more would mean that the analysis does not converge
 PASSES_MAX = 12  # per loop
+_Reached: TypeAlias = AbstractState | None
+"""The state at a point; None if no path leads there."""
 _EMPTY = ("", "the list is empty")
 _PLACEHOLDER = re.compile(r"\{[{%].*?[}%]\}", re.DOTALL)
 _WHOLE = re.compile(r".+", re.DOTALL)
@@ -123,7 +125,7 @@ class _Paths:
         self._queue: list[Node] = []
         # of topics that answer messages in waits, from which the conversation returns there: the state on the other
         # paths into them, which go on
-        self._onward: dict[Node, AbstractState | None] = {}
+        self._onward: dict[Node, _Reached] = {}
         self._visits: dict[Node, int] = {}
         self._parameters_passed = _parameters_passed(layout.script)
 
@@ -288,7 +290,7 @@ class _Paths:
                 if caller not in self._queue:
                     heapq.heappush(self._queue, caller)
 
-    def _call(self, run: effects.Run, known: AbstractState) -> AbstractState | None:
+    def _call(self, run: effects.Run, known: AbstractState) -> _Reached:
         node = self._layout.skill_node(run.call.skill)
         skill = self._layout.skill(node) if node is not None else None
         if node is None or skill is None or not skill.actions:
@@ -323,7 +325,7 @@ class _Paths:
 
     # -- within a topic -----------------------------------------------------------------------------------------------
 
-    def _list(self, actions: tuple[Action, ...], known: AbstractState | None) -> AbstractState | None:
+    def _list(self, actions: tuple[Action, ...], known: _Reached) -> _Reached:
         """Return the state after a list of actions; None if its end is unreachable."""
         for action in actions:
             if known is None:
@@ -333,16 +335,14 @@ class _Paths:
             known = self._either(done, off, _doubts(action.when))
         return known
 
-    def _decide(
-        self, condition: Expression | None, known: AbstractState
-    ) -> tuple[AbstractState | None, AbstractState | None]:
+    def _decide(self, condition: Expression | None, known: AbstractState) -> tuple[_Reached, _Reached]:
         """Return the states in which a condition is true and false."""
         if condition is None:
             return known, None
         self._look(Read(condition, is_condition=True), known)
         return self._assume(condition, known, truth=True), self._assume(condition, known, truth=False)
 
-    def _assume(self, condition: Expression, known: AbstractState, *, truth: bool) -> AbstractState | None:
+    def _assume(self, condition: Expression, known: AbstractState, *, truth: bool) -> _Reached:
         facts = condition.compiled.facts
         if not isinstance(facts.value, Unknown):
             return known.copy() if bool(facts.value) is truth else None
@@ -351,14 +351,12 @@ class _Paths:
         outcome = facts.when_true if truth else facts.when_false
         return made if self._conditions.assume(made, self._sight, outcome, self._local) else None
 
-    def _either(
-        self, one: AbstractState | None, two: AbstractState | None, doubts: tuple[str, str] = ("", "")
-    ) -> AbstractState | None:
+    def _either(self, one: _Reached, two: _Reached, doubts: Doubts = ("", "")) -> _Reached:
         if one is None or two is None:
             return two if one is None else one
         return self._conditions.join(one, two, self._sight, doubts)
 
-    def _perform(self, action: Action, known: AbstractState) -> AbstractState | None:
+    def _perform(self, action: Action, known: AbstractState) -> _Reached:
         effect = effect_of(action, self._layout.script.forms)
         effect = with_shared_expiry(action, effect, self._layout.shared_expiry(self._node))
         before = known.copy() if effect.leaves or effect.failing else known
@@ -372,7 +370,7 @@ class _Paths:
                     assert_never(step)
         if isinstance(action, Sleep) and self._layout.skill(self._node) is None:
             self._jump(action.on_message, known, "a wait leads here", returns=True)
-        failed: AbstractState | None = None
+        failed: _Reached = None
         if effect.failing:  # its actions run without a valid answer, which may be partly answered
             failed = self._list(effect.failing, self._conditions.join(before, known, self._sight, _EMPTY))
         for leave in effect.leaves:
@@ -392,7 +390,7 @@ class _Paths:
             known = self._conditions.join(before, known, self._sight, (doubt, ""))
         self._jump(leave.target, known, f"the conversation comes from {self._layout.topic(self._node).id} by `goto`")
 
-    def _inside(self, effect: effects.Effect, known: AbstractState) -> AbstractState | None:
+    def _inside(self, effect: effects.Effect, known: AbstractState) -> _Reached:
         match effect.body:
             case effects.Straight():
                 return known
@@ -411,13 +409,13 @@ class _Paths:
             case _:
                 assert_never(effect.body)
 
-    def _each(self, each: effects.Each, known: AbstractState) -> AbstractState | None:
+    def _each(self, each: effects.Each, known: AbstractState) -> _Reached:
         items = each.loop.items.compiled.facts.value
         if items == [] or not each.do:
             return known
         before, found = self._local, dict(self._found[self._node])
         self._local = before | {each.loop.name}
-        once: AbstractState | None = None
+        once: _Reached = None
         entry = known
         for _ in range(PASSES_MAX):
             self._found[self._node] = dict(found)
@@ -434,9 +432,9 @@ class _Paths:
             self._conditions.forget(out, each.loop.name)
         return out
 
-    def _again(self, again: effects.LoopBack, known: AbstractState) -> AbstractState | None:
+    def _again(self, again: effects.LoopBack, known: AbstractState) -> _Reached:
         found = dict(self._found[self._node])
-        out: AbstractState | None = None
+        out: _Reached = None
         for _ in range(PASSES_MAX):
             self._found[self._node] = dict(found)
             out = self._list(again.do, known.copy())
@@ -450,14 +448,14 @@ class _Paths:
             known = joined
         return out
 
-    def _pick(self, pick: effects.Select, known: AbstractState) -> AbstractState | None:
+    def _pick(self, pick: effects.Select, known: AbstractState) -> _Reached:
         """Return the states after each list of a choice; choices without actions are combined."""
         name = pick.put.name
         with_actions = [option for option in pick.options if option.actions]
         plain = len(with_actions) < len(pick.options)
         texts = [each.value for each in with_actions if isinstance(each.value, str) and number_in(each.value) is None]
         self._conditions.learn(Atom(equality(name, text), frozenset({name}), (name, text)) for text in texts)
-        out: AbstractState | None = None
+        out: _Reached = None
         if plain or not pick.options:
             out = self._select(pick, known)
             out.facts |= {equality(name, text): False for text in texts}
@@ -555,7 +553,7 @@ class _Paths:
         self._found[self._node].setdefault(name, UnsetRead(spot, name, at, doubt, is_never))
 
 
-def _doubts(condition: Expression | None) -> tuple[str, str]:
+def _doubts(condition: Expression | None) -> Doubts:
     """Return when each of the two paths at a condition is taken."""
     if condition is None:
         return "", ""

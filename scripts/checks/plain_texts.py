@@ -16,20 +16,13 @@ from scripts.model.script import Detector, FormField, Parameter, Role, Script, S
 from scripts.model.tools import ToolDefinition
 from scripts.model.variables import Declaration, Output, Records
 
-_DECLARED = ("value", "choices")
-_ASKED = ("define", "default", "choices")
 _PLAIN: Mapping[type[Struct], tuple[str, ...]] = {
-    Topic: ("goal", "strategy"),
-    Skill: ("goal", "strategy"),
+    **dict.fromkeys((Topic, Skill), ("goal", "strategy")),
+    **dict.fromkeys((Declaration, Parameter), ("value", "choices")),
+    **dict.fromkeys((Output, FormField), ("define", "default", "choices")),
+    **dict.fromkeys((Detector, Pattern), ("define", "note")),
+    **dict.fromkeys((Records, Measure), ("define",)),
     Role: ("tone", "define", "desc"),
-    Declaration: _DECLARED,
-    Parameter: _DECLARED,
-    Output: _ASKED,
-    FormField: _ASKED,
-    Records: ("define",),
-    Detector: ("define", "note"),
-    Measure: ("define",),
-    Pattern: ("define", "note"),
     Trigger: ("intent",),
     ChoiceItem: ("key",),
     Ending: ("reason",),

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import TypeAlias
 
 from msgspec import Struct, structs
 
@@ -96,18 +97,23 @@ def _is_at(clause: str, at: int, entry: _Entry) -> bool:
     return not (end < len(clause) and _LATIN.match(clause[end - 1]) and _LATIN.match(clause[end]))
 
 
+_MarkedSign: TypeAlias = tuple[_WordMatch, list[_WordMatch]]
+"""A sign with the particles before it."""
+
+
 class _WeightedValues(Struct):
     """The values so far: by measure, pairs of value and weight."""
 
+    vocabulary: Vocabulary
     values: dict[str, list[tuple[float, float]]]
     labels: list[tuple[float, str]]
 
 
 def estimate(vocabulary: Vocabulary, text: str) -> Estimate:
     """Estimate each measure of a message; a measure without a sign is left out."""
-    weighed = _WeightedValues({}, [])
+    weighed = _WeightedValues(vocabulary, {}, [])
     for clause in _CLAUSE.split(fold(text[:CHARS_MAX])):
-        _read_clause(vocabulary, clause, weighed)
+        _read_clause(weighed, clause)
     values = {}
     for name, pairs in weighed.values.items():
         total = sum(weight for _, weight in pairs)
@@ -116,35 +122,29 @@ def estimate(vocabulary: Vocabulary, text: str) -> Estimate:
     return Estimate(values, strongest[1])
 
 
-def _read_clause(vocabulary: Vocabulary, clause: str, weighed: _WeightedValues) -> None:
+def _read_clause(weighed: _WeightedValues, clause: str) -> None:
     around: list[_WordMatch] = []  # the particles since the last sign
-    last: tuple[_WordMatch, list[_WordMatch]] | None = None  # the last sign with those before it
-    found = list(vocabulary.find_words(clause))
+    last: _MarkedSign | None = None
+    found = list(weighed.vocabulary.find_words(clause))
     for seen, following in itertools.zip_longest(found, found[1:]):
         leads = following is not None and following.entry.kind == "sign" and following.start == seen.end
         if leads and seen.entry.kind == "sign" and seen.entry.also:
             around.append(_WordMatch(seen.start, seen.end, _Entry(seen.entry.word, seen.entry.also)))
         elif seen.entry.kind == "sign":
-            _weigh(vocabulary, last, [], clause, weighed)
+            _weigh(weighed, last, [], clause)
             last, around = (seen, around), []
         elif seen.entry.kind == "contrast":
-            _weigh(vocabulary, last, around, clause, weighed)
+            _weigh(weighed, last, around, clause)
             last, around = None, []
             for pairs in weighed.values.values():
                 pairs[:] = [(value, weight * BEFORE_CONTRAST) for value, weight in pairs]
             weighed.labels[:] = [(weight * BEFORE_CONTRAST, label) for weight, label in weighed.labels]
         elif seen.entry.kind != "nothing":
             around.append(seen)
-    _weigh(vocabulary, last, around, clause, weighed)
+    _weigh(weighed, last, around, clause)
 
 
-def _weigh(
-    vocabulary: Vocabulary,
-    sign: tuple[_WordMatch, list[_WordMatch]] | None,
-    after: list[_WordMatch],
-    clause: str,
-    weighed: _WeightedValues,
-) -> None:
+def _weigh(weighed: _WeightedValues, sign: _MarkedSign | None, after: list[_WordMatch], clause: str) -> None:
     """Add a sign, modified by the particles before it; particles of degree also apply after it (压力有点大)."""
     if sign is None:
         return
@@ -157,7 +157,7 @@ def _weigh(
     turned = GONE if "absence" in near else TURNED
     strongest = 0.0
     for name, value in seen.entry.values.items():
-        measure = vocabulary.measures.get(name)
+        measure = weighed.vocabulary.measures.get(name)
         if measure is None:
             continue
         change = _negation_factor(measure, value, turned) * min(factor, 1.0) if denied else factor

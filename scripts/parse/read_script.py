@@ -155,26 +155,26 @@ def _read(source: Source, problems: Problems, mode: Mode) -> Script | None:
     tree = read_repaired(source.text, problems, lenient=lenient)
     if tree is None:
         return None
-    fix = ""
-    if isinstance(tree, MappingTree):
-        if tree.get(LANGUAGE_KEY) is None:
-            problems.soften(_OLDER_RUNS)
-        if native.recognises(tree):
-            report_cut_texts(readable(source.text), problems)
-            return native.read(tree, problems)
-        if session_format.recognises(tree):
-            return session_format.read(tree, Reader(problems, lenient=lenient, respell=RESPELL))
-        if stage_format.recognises(tree):
-            names = includes.global_names(source.side_files)
-            return stage_format.read(tree, Reader(problems, lenient=lenient), names)
-        if technique.recognises(tree):
-            return technique.read_as_script(tree, Reader(problems, lenient=lenient, respell=RESPELL))
-        if detector_file.recognises(tree):
-            return detector_file.read_as_script(tree, Reader(problems, lenient=lenient))
-        if detector_file.holds_detectors(tree):
-            return detector_file.read_detectors(*native.reader_of(tree, problems))
-        fix = native.script_key_fix(tree)
     message = "unrecognised script type: no `script:` and no `session:` at the top"
+    if not isinstance(tree, MappingTree):
+        problems.add("UNRECOGNISED_SCRIPT", message, tree.at)
+        return None
+    if tree.get(LANGUAGE_KEY) is None:
+        problems.soften(_OLDER_RUNS)
+    if native.recognises(tree):
+        report_cut_texts(readable(source.text), problems)
+        return native.read(tree, problems)
+    if session_format.recognises(tree):
+        return session_format.read(tree, Reader(problems, lenient=lenient, respell=RESPELL))
+    if stage_format.recognises(tree):
+        return stage_format.read(tree, Reader(problems, lenient=lenient), includes.global_names(source.side_files))
+    if technique.recognises(tree):
+        return technique.read_as_script(tree, Reader(problems, lenient=lenient, respell=RESPELL))
+    if detector_file.recognises(tree):
+        return detector_file.read_as_script(tree, Reader(problems, lenient=lenient))
+    if detector_file.holds_detectors(tree):
+        return detector_file.read_detectors(*native.reader_of(tree, problems))
+    fix = native.script_key_fix(tree)
     if not fix and includes.is_include_file(tree):
         message, fix = "this is an include file, not a script", "Name a script that lists this file in `use`."
     problems.add("UNRECOGNISED_SCRIPT", message, tree.at, fix=fix)

@@ -3,9 +3,9 @@
 import itertools
 import re
 from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
-from scripts.formats.stage.keywords import DO, FOREACH, UNSUPPORTED
+from scripts.formats.stage.keywords import DO, FOREACH, INNER_WORDS, UNSUPPORTED
 from scripts.formats.stage.names import KnownNames, bare, is_name, node_id, variable_name
 from scripts.formats.stage.stage_reader import Item, StageReader, content_at, entries, placeholder_of
 from scripts.formats.text_lists import choices_in, is_coded
@@ -23,6 +23,7 @@ CHOICE = "choice"  # variable of a choice without a variable
 _CHOICE_KEYS = {"key", "text", "value", "id", "when", "if", "condition", "label", "desc"}
 _SURELY_ACTIONS = {*DO, "say", "goto", "call", "set", *(verb for verb in VERBS if "_" in verb)}
 """Keywords that no author means as a choice, unlike `stop` or `chat`."""
+ReadInner: TypeAlias = Callable[[Item], tuple[Action, ...]]
 
 
 # -- call -------------------------------------------------------------------------------------------------------------
@@ -164,14 +165,7 @@ def _read_results(notation: StageReader, item: Item) -> dict[str, str]:
 # -- user_option ------------------------------------------------------------------------------------------------------
 
 
-def choose(
-    notation: StageReader,
-    item: Item,
-    tree: Tree,
-    common: dict[str, Any],
-    own: Callable[[Item], tuple[Action, ...]],
-    verbs: set[str],
-) -> Action | None:
+def choose(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any], own: ReadInner) -> Action | None:
     """Read a closed choice. `own` reads the actions of a choice."""
     asked: Template | None = None
     listed = item.take("choices", "options", "option", "items")
@@ -187,7 +181,7 @@ def choose(
         asked, variable = _read_question(notation, item, tree)
     question = item.template("question", "text", "title", "prompt") or asked
     rounds = notation.number(item.take("max_rounds"), 0, ROUNDS_MAX)
-    choices = _Choices(notation, own, verbs)
+    choices = _Choices(notation, own)
     from_list = _from_list(notation, listed)
     if from_list is None:
         choices.every(_split_list(notation, listed))
@@ -242,11 +236,10 @@ def _split_list(notation: StageReader, listed: Tree | None) -> Tree | None:
 class _Choices:
     """Collects the choices of an action, each with a unique key."""
 
-    def __init__(self, notation: StageReader, own: Callable[[Item], tuple[Action, ...]], verbs: set[str]) -> None:
+    def __init__(self, notation: StageReader, own: ReadInner) -> None:
         self.found: list[ChoiceItem] = []
         self._notation = notation
         self._own = own
-        self._verbs = verbs
 
     def every(self, tree: Tree | None) -> None:
         for each in entries(tree):
@@ -278,7 +271,7 @@ class _Choices:
         """
         item = Item(self._notation, tree)
         actions_of_it = {key for index, key in enumerate(tree.keys()) if index and not is_whole} | _SURELY_ACTIONS
-        others = (self._verbs & actions_of_it) | _CHOICE_KEYS
+        others = (INNER_WORDS & actions_of_it) | _CHOICE_KEYS
         labels = [(key, value) for key, value in tree.pairs if key.text not in others]
         for index, (key, value) in enumerate(labels):
             item.take(key.text)

@@ -19,6 +19,8 @@ KINDS = ("action_type", "type", "action")
 """The keys that name an action in ``{type: ai_say, content: …}``."""
 
 BLOCKS = frozenset({*FOREACH, "if", *UNTIL, *WHILE})
+INNER_WORDS = frozenset({*VERBS, *DO, *BLOCKS})
+"""The keys that may hold the actions of a choice."""
 ACTION_WORDS = frozenset({*VERBS, *BLOCKS, *ELSE, *ELSE_IF, *DO})
 SPOKEN = frozenset(
     word for word, kind in VERBS.items() if kind in {"say", "ai_say", "ai_ask", "ask", "think", "user_say", "chat"}

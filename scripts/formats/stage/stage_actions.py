@@ -262,11 +262,11 @@ def _call(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any])
 
 def _choose(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action | None:
     def own(inner: Item) -> Actions:
-        keys = inner.keys_in({*VERBS, *keywords.DO, *keywords.BLOCKS})
+        keys = inner.keys_in(keywords.INNER_WORDS)
         pairs = [(Scalar(key, True, inner.at), tree) for key in keys if (tree := inner.take(key)) is not None]
         return block(notation, Mapping(tuple(pairs), inner.at)) if pairs else ()
 
-    return choose(notation, item, tree, common, own, {*VERBS, *keywords.DO, *keywords.BLOCKS})
+    return choose(notation, item, tree, common, own)
 
 
 _READERS: dict[str, Callable[[StageReader, Item, Tree, dict[str, Any]], actions.Action | None]] = {
