@@ -86,7 +86,7 @@ def _misspelt_members(layout: ControlFlowGraph, known: set[str], problems: Probl
             for name, line in source.compiled.facts.members:
                 meant = max(known, key=partial(likeness, name), default="") if name not in known | other else ""
                 if meant and (likeness(name, meant) >= SURE or sorted(name) == sorted(meant)):
-                    message, at = f"nothing gives a record the member `{name}`", source.at.below(line - 1)
+                    message, at = f"nothing gives a record the member `{name}`", source.line_at(line)
                     fix = f"Did you mean `{meant}`?"
                     problems.add("MEMBER_UNKNOWN", message, at, path=path, fix=fix, severity="warning")
 

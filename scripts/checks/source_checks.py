@@ -31,7 +31,7 @@ def syntax_fault(source: Template | Expression) -> Fault | None:
         find_fix = template_fix if isinstance(source, Template) else expression_fix
         fix = unclosed or find_fix(source.source, str(error))
         message = "a part in braces is not closed" if unclosed else str(error)
-        return Fault(_code(source), message, source.at.below(error.line - 1), fix)
+        return Fault(_code(source), message, source.line_at(error.line), fix)
     return None
 
 
@@ -39,20 +39,20 @@ def function_faults(source: Template | Expression) -> Iterator[Fault]:
     """Report filters, tests, functions and methods that do not exist; no variable can be called."""
     facts = source.compiled.facts
     for message, line in facts.unavailable:
-        yield Fault(_code(source), message, source.at.below(line - 1), template_fix(source.source, message))
+        yield Fault(_code(source), message, source.line_at(line), template_fix(source.source, message))
     for name, line in facts.called.items():
-        at = source.at.below(line - 1)
-        yield Fault("MEMBER_UNKNOWN", f"there is no function `{name}`", at, function_fix(name), "warning")
+        message, fix = f"there is no function `{name}`", function_fix(name)
+        yield Fault("MEMBER_UNKNOWN", message, source.line_at(line), fix, "warning")
     for name, line in facts.methods:
-        at = source.at.below(line - 1)
-        yield Fault("MEMBER_UNKNOWN", f"no value has the member `{name}`", at, method_fix(name))
+        message = f"no value has the member `{name}`"
+        yield Fault("MEMBER_UNKNOWN", message, source.line_at(line), method_fix(name))
 
 
 def duration_faults(source: Template | Expression) -> Iterator[Fault]:
     """Report durations that a source stores or shows, which fails the turn."""
     for line in source.compiled.facts.durations:
         message = "a duration can only be added to a date or subtracted from one"
-        yield Fault("TYPE_CLASH", message, source.at.below(line - 1), "Write e.g. `now + hours(3)`.", "error")
+        yield Fault("TYPE_CLASH", message, source.line_at(line), "Write e.g. `now + hours(3)`.", "error")
 
 
 def member_faults(source: Template | Expression, is_given: Callable[[str], bool]) -> Iterator[Fault]:
@@ -60,7 +60,7 @@ def member_faults(source: Template | Expression, is_given: Callable[[str], bool]
     for fault in source.compiled.facts.faults:
         if is_given(fault.root):
             severity: Severity | None = None if fault.is_fatal else "warning"
-            yield Fault("MEMBER_UNKNOWN", fault.message, source.at.below(fault.line - 1), fault.fix, severity)
+            yield Fault("MEMBER_UNKNOWN", fault.message, source.line_at(fault.line), fault.fix, severity)
 
 
 def place_faults(source: Template | Expression, phases: Iterable[Phase]) -> Iterator[Fault]:
@@ -70,7 +70,7 @@ def place_faults(source: Template | Expression, phases: Iterable[Phase]) -> Iter
         if function == "visits":
             known += [f"{phase.id}/{topic.id}" for phase in phases for topic in phase.topics]
         if place not in known:
-            message, at = f"`{function}`: unknown phase or topic {place}", source.at.below(line - 1)
+            message, at = f"`{function}`: unknown phase or topic {place}", source.line_at(line)
             yield Fault("GOTO_UNKNOWN", message, at, suggest(place, known))
 
 

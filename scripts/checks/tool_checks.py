@@ -95,7 +95,7 @@ def _source_faults(source: Given, names: frozenset[str]) -> Iterator[Fault]:
         compiled = source.compiled
     except ExpressionInvalid as error:
         code = "TEMPLATE_INVALID" if isinstance(source, Template) else "EXPRESSION_INVALID"
-        yield Fault(code, str(error), source.at.below(error.line - 1))
+        yield Fault(code, str(error), source.line_at(error.line))
         return
     for name in sorted(compiled.names - names):
         if name == SECRET:

@@ -101,7 +101,7 @@ class _Table:
         try:
             reads = translation.text.compiled.reads
         except ExpressionInvalid as error:
-            self._problems.add("STRING_PLACEHOLDERS", str(error), translation.text.at.below(error.line - 1))
+            self._problems.add("STRING_PLACEHOLDERS", str(error), translation.text.line_at(error.line))
             return
         try:
             known = compile_template(line.text).reads

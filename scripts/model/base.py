@@ -57,6 +57,10 @@ class _Source(Struct, frozen=True, gc=False):
     source: str
     at: Location = NOWHERE
 
+    def line_at(self, line: int) -> Location:
+        """Return the location of a line of the source, counted from 1."""
+        return self.at.below(line - 1)
+
     @property
     def compiled(self) -> CompiledSource:
         """Return the source, parsed. Raises ExpressionInvalid."""

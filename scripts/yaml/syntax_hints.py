@@ -258,7 +258,7 @@ class _Diagnosis:
         if before is None or written[self._column - 1 : self._column] not in _OPENERS:
             return None
         begin = before.start("value")
-        text = written[begin : _end_of_text(written, begin)].strip()
+        text = written[begin : _end_of_value(written, begin, "{[", "}]")].strip()
         fix = f'Put quotes around it: {before["key"]}: "{_short(text)}".'
         return SyntaxHint(self._line, begin + 1, "a text with brackets inside { } or [ ] needs quotes", fix)
 
@@ -436,14 +436,14 @@ def _indent(written: str) -> int:
     return len(written) - len(written.lstrip(" "))
 
 
-def _end_of_text(written: str, begin: int) -> int:
-    """Return the end of a text inside braces: a comma or closing bracket that is not within brackets of its own."""
+def _end_of_value(written: str, begin: int, opening: str, closing: str) -> int | None:
+    """Return the end of a value inside braces: a comma or closing bracket that is not within brackets of its own."""
     depth = 0
     for at in range(begin, len(written)):
         if depth == 0 and written[at] in ",}]":
             return at
-        depth += (written[at] in "{[") - (written[at] in "}]")
-    return len(written)
+        depth += (written[at] in opening) - (written[at] in closing)
+    return None
 
 
 def _wide(written: str) -> re.Match[str] | None:
@@ -458,19 +458,11 @@ def _name_character(char: str) -> str:
 
 
 def _quotes(line: int, found: re.Match[str], message: str) -> SyntaxHint:
-    value = max(found["value"], _whole_value(found.string[found.start("value") :]), key=len)
+    begin = found.start("value")
+    end = _end_of_value(found.string, begin, "{[(", "}])")
+    value = found.string[begin : max(end or 0, found.end("value"))]
     fix = f'Put quotes around it: {found["key"]}: "{_short(value.strip())}".'
-    return SyntaxHint(line, found.start("value") + 1, message, fix)
-
-
-def _whole_value(rest: str) -> str:
-    """Return a value at the beginning of the rest of a line, up to where it closes the brackets that it opens."""
-    depth = 0
-    for number, sign in enumerate(rest):
-        if depth == 0 and sign in ",}]":
-            return rest[:number]
-        depth += (sign in "{[(") - (sign in "}])")
-    return ""
+    return SyntaxHint(line, begin + 1, message, fix)
 
 
 def _short(text: str) -> str:

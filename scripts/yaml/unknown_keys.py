@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from scripts.yaml.parser import Scalar, Tree, inner_trees, pairs_of
+from scripts.yaml.parser import Scalar, Tree, inner_trees, pairs_within
 
 _TABLES = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_text("utf-8"), type=dict[str, frozenset[str]])
 _ACTIONS, _SETTINGS, _NOTES = _TABLES["actions"], _TABLES["settings"], _TABLES["notes"]
@@ -44,7 +44,8 @@ def is_ignorable(key: str, value: Tree, known: Collection[str]) -> bool:
     is_meant = intended_key(key, known)
     if isinstance(value, Scalar) and is_meant in _PARTS - set(known):  # `step: 1` is no `steps`
         return True
-    return not _holds_actions(value) and (key in _NOTES or not is_meant)
+    holds_actions = any(inner.text in _ACTIONS for inner, _ in pairs_within(value))
+    return not holds_actions and (key in _NOTES or not is_meant)
 
 
 def intended_key(key: str, known: Collection[str]) -> str:
@@ -55,7 +56,3 @@ def intended_key(key: str, known: Collection[str]) -> str:
 
 def _holds_anchor(tree: Tree) -> bool:
     return not isinstance(tree, Scalar) and (tree.is_anchored or any(map(_holds_anchor, inner_trees(tree))))
-
-
-def _holds_actions(tree: Tree) -> bool:
-    return any(key.text in _ACTIONS for key, _ in pairs_of(tree)) or any(map(_holds_actions, inner_trees(tree)))

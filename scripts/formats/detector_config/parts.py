@@ -18,7 +18,7 @@ from scripts.formats.words import CRITERIA, DEGREES, TRENDS
 from scripts.formats.words import DETECTOR_KEYS as KEYS
 from scripts.model.detectors import SIGNIFICANT, Measure, Pattern, Rule, Sign, Trend
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, items_of, pairs_of
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, items_of, pairs_of, pairs_within
 from scripts.yaml.unknown_keys import SWITCH_FIX, is_switched_off
 
 WORD_CHARS_MAX = 30  # a longer text is a description, not words to look for
@@ -93,13 +93,10 @@ def degree_fix(word: str) -> str:
 
 def _severities(tree: Tree) -> Iterator[tuple[str, Scalar, float]]:
     """Yield the severities in a tree that are numbers, with their keys."""
-    for item in items_of(tree):
-        yield from _severities(item)
-    for key, value in pairs_of(tree):
+    for key, value in pairs_within(tree):
         number = number_of(value) if key.text in KEYS.severities else None
         if number is not None and isinstance(value, Scalar):
             yield key.text, value, number
-        yield from _severities(value)
 
 
 def severity_scale(trees: Iterable[Tree], reader: Reader) -> int:

@@ -19,7 +19,7 @@ from scripts.formats.session.unused_keys import from_metadata, report_unused_key
 from scripts.formats.words import CONFIG_KEYS, FORM_KEYS, PHASE_KEYS, SESSION_KEYS, TOPIC_KEYS, TUNING
 from scripts.model import actions
 from scripts.model.actions import Exit
-from scripts.model.base import Expression, Location, Node, Template, unused_name
+from scripts.model.base import Expression, Location, Node, Template, rebuild, unused_name
 from scripts.model.diagnostics import Severity
 from scripts.model.older_keys import exits_of, speech_of
 from scripts.model.script import DefaultScope, FormDefinition, FormField, Locale, Phase, Role, Script, Topic
@@ -272,21 +272,17 @@ class _Translator:
             return None
         return actions.Form(sheet=name, max_rounds=config.max_rounds or actions.ROUNDS_DEFAULT, **common)
 
-    def sheet(self, written: FormDefinition) -> FormDefinition:
-        """Convert the placeholders of a form."""
-        fields = tuple(self.field(each) for each in written.fields)
-        return replace(written, title=self.text(written.title), text=self.text(written.text), fields=fields)
-
-    def field(self, written: FormField) -> FormField:
-        formula = written.computed
-        return replace(
-            written,
-            label=self.text(written.label),
-            placeholder=self.text(written.placeholder),
-            invalid=self.text(written.invalid),
-            computed=None if formula is None else self.condition(Template(formula.source, formula.at)),
-            columns=tuple(self.field(each) for each in written.columns),
-        )
+    def sheet(self, part: Any) -> Any:
+        """Convert the placeholders and the formulas of a form, or of a part of it."""
+        match part:
+            case Template():
+                return self.text(part)
+            case Expression():
+                return self.condition(Template(part.source, part.at))
+            case FormDefinition() | FormField() | tuple():
+                return rebuild(part, self.sheet)
+            case _:
+                return part
 
     def value_expression(self, value: Value, at: Location) -> Expression:
         """Convert the value of a parameter, in which texts may have placeholders, to an expression."""

@@ -5,7 +5,6 @@ Parts of native files are not changed.
 """
 
 from collections.abc import Callable, Collection, Iterator
-from itertools import count
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -15,7 +14,7 @@ from scripts.formats.placeholders import variable_reference
 from scripts.formats.stage.names import Names, names_of, node_id, of_owner
 from scripts.formats.stage.stage_reader import parts_of
 from scripts.model.actions import Action, AiAsk, AiThink, Ask, Call, Foreach, Form, Goto, Loop, Scene, with_arms
-from scripts.model.base import Expression, Location, without_places
+from scripts.model.base import Expression, Location, unused_name, without_places
 from scripts.model.diagnostics import Problems
 from scripts.model.script import After, Interrupt, Phase, Script, Skill, Topic, all_actions, resolve_target, topic_ids
 from scripts.model.variable_names import read_names
@@ -55,8 +54,7 @@ def _each_once(script: Script, files: Collection[str], problems: Problems) -> Sc
             if not each.id or each.id not in seen or each.at.file not in files:
                 once.append(each)
             elif key == "interrupts":
-                name = next(name for n in count(2) if (name := f"{each.id}_{n}") not in seen)
-                once.append(replace(each, id=name))
+                once.append(replace(each, id=unused_name(each.id, seen)))
             elif without_places(each) != without_places(seen[each.id]):
                 first = seen[each.id].at
                 message = f"{each.id} is already defined in {first.file or 'this file'}, line {first.line}"

@@ -16,7 +16,7 @@ from scripts.formats.stage.stage_reader import Item, StageReader, entries
 from scripts.formats.stage.verb_actions import scene
 from scripts.formats.words import LOCALES, VERBS
 from scripts.model.actions import Action
-from scripts.model.base import Location
+from scripts.model.base import Location, unused_name
 from scripts.model.diagnostics import Problems
 from scripts.model.script import LOCALE, SHARED, DefaultScope, IncludeFile, Locale, Phase, Script, Topic
 from scripts.model.variables import Declaration
@@ -180,10 +180,8 @@ class _Translator:
         wanted = node_id(written)[:200].strip()
         if wanted in used_ids:
             self.notation.slip("DUPLICATE_ID", f"duplicate {kind} {wanted}; a number is added to this one", at)
-        found = wanted or f"{kind}_1"
-        numbers = itertools.count(2)
-        while found in used_ids:
-            found = f"{wanted or kind}_{next(numbers)}"
+        numbered = (f"{kind}_{number}" for number in itertools.count(1))
+        found = unused_name(wanted, used_ids) if wanted else next(each for each in numbered if each not in used_ids)
         used_ids.add(found)
         return found, "" if written in {found, ""} else written
 
