@@ -4,8 +4,8 @@ The newest version retains every entry, so the entries of a version list the ids
 between two versions only the entries that one of them has and the other lacks apply. A downgrade inverts them.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Literal, TypeAlias, TypeVar, get_args
+from collections.abc import Iterable, Mapping
+from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -20,12 +20,15 @@ Section: TypeAlias = Literal["phases", "topics", "actions", "skills", "interrupt
 SECTIONS: tuple[Section, ...] = get_args(Section)
 _PARTS: Mapping[Section, tuple[int, ...]] = {"topics": (2,), "actions": (2, 3)}  # ids in a path, of others one
 _HOMES: Mapping[Section, str] = {"skills": "", "interrupts": INTERRUPTS, "detectors": DETECTORS}
+_VARIABLES = ":variables"
+_GROUPS = {*BESIDE, _VARIABLES}
+"""What the paths of parts outside the phases begin with."""
 
 
 def path_of(section: Section, written: str) -> Path:
     """Parse a path written as `phase/topic/action`; in a skill as `skill/action`."""
     if section == "variables":
-        return (written,)
+        return (_VARIABLES, written)
     parts = tuple(part.strip() for part in written.split("/"))
     if section == "actions" and len(parts) == 2:
         return ("", *parts)
@@ -34,21 +37,7 @@ def path_of(section: Section, written: str) -> Path:
 
 def format_path(path: Path) -> str:
     """Return a path as authors write it."""
-    return "/".join(part for part in path if part not in BESIDE)
-
-
-_T = TypeVar("_T", Path, str)
-
-
-def _last(name: _T, step: Callable[[_T], _T | None]) -> _T | None:
-    """Follow renames to the end; return None if they form a cycle."""
-    seen = {name}
-    while (following := step(name)) is not None:
-        if following in seen:
-            return None
-        seen.add(following)
-        name = following
-    return name
+    return "/".join(part for part in path if part not in _GROUPS)
 
 
 class _Direction:
@@ -56,28 +45,27 @@ class _Direction:
 
     def __init__(self, entries: Iterable["_Entry"], *, inverse: bool = False) -> None:
         self.paths: dict[Path, Path] = {}
-        self.variables: dict[str, str] = {}
         for each in entries:
-            old, new = (each.new.id, each.old) if inverse else (each.old, each.new.id)
-            if each.section == "variables":
-                self.variables[old] = new
-            else:
-                self.paths[path_of(each.section, old)] = path_of(each.section, new)
+            old, new = path_of(each.section, each.old), path_of(each.section, each.new.id)
+            self.paths[new if inverse else old] = old if inverse else new
 
     def path(self, path: Path) -> Path | None:
         """Return the final name of a path; None if the renames form a cycle."""
-        return _last(path, self._step)
+        seen = {path}
+        while (following := self._step(path)) is not None:
+            if following in seen:
+                return None
+            seen.add(following)
+            path = following
+        return path
 
     def _step(self, path: Path) -> Path | None:
         for length in range(len(path), 0, -1):
             if path[:length] in self.paths:
                 following = self.paths[path[:length]] + path[length:]
-                return following if following != path else None
+                is_renamed = following != path or path[0] == _VARIABLES  # a variable with its own name is a cycle
+                return following if is_renamed else None
         return None
-
-    def variable(self, name: str) -> str | None:
-        """Return the final name of a variable; None if the renames form a cycle."""
-        return _last(name, self.variables.get)
 
 
 class Renames:
@@ -87,12 +75,9 @@ class Renames:
         before, after = _entries(old.migrations), _entries(new.migrations)
         ways = (_Direction(_without(before, after), inverse=True), _Direction(_without(after, before)))
         self._ways = ways
-        paths, names = paths_of(old), names_in(old)
+        paths = _named_paths(old)
         # If a part has the former id of another part of the old version, that other part has no id in the new version.
         self._reused = {way.path(each) for way in ways for each in way.paths.keys() & paths if way.path(each) != each}
-        self._taken_names = {
-            way.variable(each) for way in ways for each in way.variables.keys() & names if way.variable(each) != each
-        }
 
     def path(self, path: Path) -> Path | None:
         """Return the path in the new version, whether it exists or not; None if another part has taken its id."""
@@ -103,10 +88,8 @@ class Renames:
 
     def variable(self, name: str) -> str | None:
         """Return a variable's name in the new version; None if its name now belongs to another variable."""
-        found: str | None = name
-        for way in self._ways:
-            found = None if found is None else way.variable(found)
-        return None if found == name and name in self._taken_names else found
+        found = self.path((_VARIABLES, name))
+        return None if found is None else found[-1]
 
 
 class _Entry(Struct, frozen=True):
@@ -132,6 +115,11 @@ def paths_of(script: Script) -> set[Path]:
     return {*found, *((*path, action.id) for path, actions in found.items() for action in walk(actions))}
 
 
+def _named_paths(script: Script) -> set[Path]:
+    """Return the paths of all parts of a script, and of its variables."""
+    return paths_of(script) | {(_VARIABLES, name) for name in names_in(script)}
+
+
 # -- checking -------------------------------------------------------------------------------------------------------
 
 
@@ -142,10 +130,10 @@ def check_migrations(script: Script, problems: Problems) -> None:
         return
     valid = [entry for entry in entries if _is_well_formed(entry, problems)]
     way = _Direction(valid)
-    paths, names = paths_of(script), names_in(script)
+    paths = _named_paths(script)
     sources: dict[tuple[Section, str], str] = {}
     for entry in valid:
-        _check_target(entry, way, paths, names, problems)
+        _check_target(entry, way, paths, problems)
         first = sources.setdefault((entry.section, entry.new.id), entry.old)
         if first != entry.old:
             message = f"{first} was already renamed to {entry.new.id}"
@@ -165,27 +153,19 @@ def _is_well_formed(entry: _Entry, problems: Problems) -> bool:
     return True
 
 
-def _beside(path: Path) -> str | None:
+def _group(path: Path) -> str | None:
     """Return the group of a path outside the phases; None for a path in a phase."""
-    return path[0] if path[0] in BESIDE else None
+    return path[0] if path[0] in _GROUPS else None
 
 
-def _check_target(entry: _Entry, way: _Direction, paths: set[Path], names: frozenset[str], problems: Problems) -> None:
-    last: str | None
-    if entry.section == "variables":
-        last = way.variable(entry.old)
-        known = sorted(names)
-        found = last in names
-    else:
-        path = path_of(entry.section, entry.old)
-        end = way.path(path)
-        last = None if end is None else format_path(end)
-        known = sorted(format_path(each) for each in paths if len(each) == len(path) and _beside(each) == _beside(path))
-        found = end in paths
+def _check_target(entry: _Entry, way: _Direction, paths: set[Path], problems: Problems) -> None:
+    path = path_of(entry.section, entry.old)
+    last = way.path(path)
     if last is None:
         message = f"the renames of {entry.old} form a cycle"
         problems.add("RENAME_CYCLE", message, entry.new.at, path="migrations")
-    elif not found:
-        message = f"{entry.old} was renamed to {last}, which is not in the script"
-        fix = suggest(last, known, otherwise="")
+    elif last not in paths:
+        known = sorted(format_path(each) for each in paths if len(each) == len(path) and _group(each) == _group(path))
+        message = f"{entry.old} was renamed to {format_path(last)}, which is not in the script"
+        fix = suggest(format_path(last), known, otherwise="")
         problems.add("RENAME_TARGET_UNKNOWN", message, entry.new.at, path="migrations", fix=fix)
