@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from scripts.model.actions import Action, Add, AiAsk, AiThink, Ask, Call, Choose, Form, Set
+from scripts.model.actions import Action, Add, Call, Choose, Form, Set, outputs_of
 from scripts.model.base import Expression
 from scripts.model.diagnostics import Problems
 from scripts.model.script import Script, all_actions, all_declarations
@@ -39,23 +39,19 @@ def choices(script: Script, names: frozenset[str]) -> Iterator[tuple[str, str]]:
             if each.name in names:
                 yield from ((each.name, text) for text in (*each.choices, *each.labels.values()))
     for action in all_actions(script):
-        match action:
-            case Choose() if action.variable in names:
-                yield from ((action.variable, text) for item in action.fixed for text in (item.key, item.text.source))
-            case Ask() | AiAsk() | AiThink():
-                for output in action.outputs:
-                    if isinstance(output, Output) and output.get in names:
-                        yield from ((output.get, text) for text in (*output.choices, *output.labels.values()))
+        if isinstance(action, Choose) and action.variable in names:
+            yield from ((action.variable, text) for item in action.fixed for text in (item.key, item.text.source))
+        for output in outputs_of(action):
+            if isinstance(output, Output) and output.get in names:
+                yield from ((output.get, text) for text in (*output.choices, *output.labels.values()))
 
 
 def _asked_names(action: Action, forms: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    match action:
-        case Ask() | AiAsk() | AiThink():
-            yield from (item.variable for item in action.outputs if not isinstance(item, Assignment))
-        case Choose():
-            yield action.variable
-        case Form():
-            yield from forms.get(action.sheet, ())
+    yield from (item.variable for item in outputs_of(action) if not isinstance(item, Assignment))
+    if isinstance(action, Choose):
+        yield action.variable
+    if isinstance(action, Form):
+        yield from forms.get(action.sheet, ())
 
 
 # -- copies ----------------------------------------------------------------------------------------------------------
@@ -87,9 +83,8 @@ def _writes(action: Action) -> Iterator[tuple[str, Expression]]:
             yield from action.additions.items()
         case Call():
             yield from action.input.items()
-        case Ask() | AiAsk() | AiThink():
-            for item in action.outputs:
-                if isinstance(item, Assignment):
-                    yield item.set, item.value
-                elif isinstance(item, Output) and isinstance(item.default, Expression):
-                    yield item.get, item.default
+    for item in outputs_of(action):
+        if isinstance(item, Assignment):
+            yield item.set, item.value
+        elif isinstance(item, Output) and isinstance(item.default, Expression):
+            yield item.get, item.default

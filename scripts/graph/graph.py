@@ -22,7 +22,6 @@ from scripts.model.script import (
     INTERRUPTS,
     Detector,
     Interrupt,
-    Phase,
     Script,
     Skill,
     Topic,
@@ -141,6 +140,9 @@ class Graph(Struct, frozen=True):
         return tuple(node for node in self.nodes if isinstance(node, TopicNode))
 
 
+_Owner: TypeAlias = Topic | Skill | Interrupt | Detector
+
+
 class _Step(Struct, frozen=True):
     """An action with the conditions for reaching it within its topic, innermost first."""
 
@@ -156,20 +158,22 @@ def build_graph(script: Script) -> Graph:
     nodes: list[GraphNode] = [StartNode()]
     jumps: list[Edge] = []
     ids = topic_ids(script)
+
+    def add(group: str, owner: _Owner, shared: actions.Expiry | None) -> None:
+        steps = list(_steps(owner.actions, shared))
+        nodes.append(_topic_node(group, owner, steps))
+        jumps.extend(edge for step in steps for edge in _jumps(script, ids, group, step, f"{group}/{owner.id}"))
+
     for phase in script.phases:
         nodes.append(PhaseNode(id=phase.id, title=phase.title, goal=phase.goal, when=_source(phase.when), at=phase.at))
         for topic in phase.topics:
-            steps = list(_steps(topic.actions, innermost_expiry(topic, phase, script)))
-            nodes.append(_topic_node(phase, topic, steps))
-            jumps += [edge for step in steps for edge in _jumps(script, ids, phase.id, _topic_id(phase, topic), step)]
+            add(phase.id, topic, innermost_expiry(topic, phase, script))
     groups = ((SKILLS, script.skills), (INTERRUPTS, script.interrupts), (DETECTORS, script.watchers))
     for group, owners in groups:
         if owners:
             nodes.append(PhaseNode(id=group))
         for owner in owners:
-            steps = list(_steps(owner.actions, script.expire if group == SKILLS else None))
-            nodes.append(_node_beside(group, owner, steps))
-            jumps += [edge for step in steps for edge in _jumps(script, ids, "", f"{group}/{owner.id}", step)]
+            add(group, owner, script.expire if group == SKILLS else None)
     jumps += [edge for interrupt in script.interrupts for edge in _afterwards(ids, interrupt)]
     jumps += [
         Edge(f"{DETECTORS}/{detector.id}", f"{INTERRUPTS}/{interrupt.id}", "detect", detector.id)
@@ -180,12 +184,14 @@ def build_graph(script: Script) -> Graph:
     return Graph(script.id, script.title, (*nodes, EndNode()), (*_order(script), *jumps))
 
 
-def _node_beside(group: str, owner: Skill | Interrupt | Detector, steps: Sequence[_Step]) -> TopicNode:
-    """Return what is beside the phases as a topic."""
+def _topic_node(group: str, owner: _Owner, steps: Sequence[_Step]) -> TopicNode:
+    """Return a topic, or what is beside the phases as one."""
     actions = tuple(map(_item, steps))
     node = TopicNode(id=f"{group}/{owner.id}", phase=group, topic=owner.id.lstrip(":"), actions=actions, at=owner.at)
     if isinstance(owner, Skill):
         return structs.replace(node, title=owner.title, goal=owner.goal)
+    if isinstance(owner, Topic):
+        return structs.replace(node, title=owner.title, goal=owner.goal, when=_source(owner.when))
     return structs.replace(node, title=_listens(owner), when=_source(owner.when))
 
 
@@ -206,23 +212,6 @@ def _afterwards(ids: TopicIds, interrupt: Interrupt) -> Iterator[Edge]:
         yield Edge(here, END, "end", interrupt.id)
     if then.policy == "goto" and (target := resolve_target(ids, then.target, "")) is not None:
         yield Edge(here, "/".join(target), "goto", interrupt.id)
-
-
-def _topic_id(phase: Phase, topic: Topic) -> str:
-    return f"{phase.id}/{topic.id}"
-
-
-def _topic_node(phase: Phase, topic: Topic, steps: Sequence[_Step]) -> TopicNode:
-    return TopicNode(
-        id=_topic_id(phase, topic),
-        phase=phase.id,
-        topic=topic.id,
-        title=topic.title,
-        goal=topic.goal,
-        when=_source(topic.when),
-        actions=tuple(_item(step) for step in steps),
-        at=topic.at,
-    )
 
 
 def _source(expression: Expression | None) -> str:
@@ -315,8 +304,8 @@ def _one_line(value: object) -> str:
             return "" if value is None else str(value)
 
 
-def _jumps(script: Script, ids: TopicIds, phase: str, here: str, step: _Step) -> Iterator[Edge]:
-    """Yield the edges of an action."""
+def _jumps(script: Script, ids: TopicIds, phase: str, step: _Step, here: str) -> Iterator[Edge]:
+    """Yield the edges of an action; `phase` is no phase's id for what is beside the phases."""
     action = step.action
     if isinstance(action, actions.Call) and any(skill.id == action.skill for skill in script.skills):
         yield Edge(here, f"{SKILLS}/{action.skill}", "call", action.id, step.when)
@@ -336,7 +325,7 @@ def _order(script: Script) -> Iterator[Edge]:
     for phase in script.phases:
         before = reached
         for topic in phase.topics:
-            here, is_entered = _topic_id(phase, topic), _source(topic.when).casefold() != "false"
+            here, is_entered = f"{phase.id}/{topic.id}", _source(topic.when).casefold() != "false"
             if is_entered:
                 yield from (Edge(source, here, "order") for source in reached)
             is_left = goes_on(topic.actions)

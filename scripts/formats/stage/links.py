@@ -350,13 +350,10 @@ def _find_outlived(script: Script) -> Iterator[tuple[Declaration, str]]:
         for topic in phase.topics
     }
     for phase in script.phases:
-        elsewhere = set[str]().union(*(names for place, names in free.items() if place[0] != phase.id))
-        for each in phase.declare:
-            if each.var in elsewhere:
-                yield each, phase.id
-        for topic in phase.topics:
-            others = set[str]().union(*(names for place, names in free.items() if place != (phase.id, topic.id)))
-            yield from ((each, f"{phase.id}/{topic.id}") for each in topic.declare if each.var in others)
+        topics: list[tuple[tuple[str, ...], Phase | Topic]] = [((phase.id, topic.id), topic) for topic in phase.topics]
+        for path, owner in (((phase.id,), phase), *topics):
+            elsewhere = {name for place, names in free.items() if place[: len(path)] != path for name in names}
+            yield from ((each, "/".join(path)) for each in owner.declare if each.var in elsewhere)
 
 
 def _reads(topic: Topic) -> set[str]:
