@@ -11,7 +11,7 @@ from scripts.checks.control_flow import ControlFlowGraph
 from scripts.detectors.estimate import Vocabulary
 from scripts.detectors.judge import watches
 from scripts.expressions.time_values import zone_of
-from scripts.model.actions import HAND_OVER, Action, AiAsk, AiThink, Ask, Chat, Emit, Form, Question, Sleep, arms, walk
+from scripts.model.actions import HAND_OVER, Action, Chat, Emit, Form, Question, Sleep, arms, outputs_of, walk
 from scripts.model.script import (
     DETECTORS,
     INTERRUPTS,
@@ -258,5 +258,4 @@ def _has_time(action: Action) -> bool:
 
 
 def _has_pattern(action: Action) -> bool:
-    items = action.outputs if isinstance(action, Ask | AiAsk | AiThink) else ()
-    return any(output.pattern is not None for item in items for output in item.questions)
+    return any(output.pattern is not None for item in outputs_of(action) for output in item.questions)

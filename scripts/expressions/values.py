@@ -72,11 +72,17 @@ def coerce(value: Value, declared: DeclaredType, choices: Sequence[str] = ()) ->
         return None
     match declared:
         case "text":
-            return _as_text(value)
+            if isinstance(value, str):
+                return value
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                return str(value)
         case "number":
             return _as_number(value, choices)
         case "boolean":
-            return _as_boolean(value)
+            if isinstance(value, bool):
+                return value
+            if isinstance(value, str) and value.strip().lower() in {"true", "false"}:
+                return value.strip().lower() == "true"
         case "date" | "time" | "datetime" | "timezone":
             return _as_iso_text(value, declared)
         case "choice":
@@ -105,14 +111,6 @@ def _mismatch(value: Value, expected: str) -> ValueRefused:
     return ValueRefused(f"expected {expected}, found {infer_type(value)} {shorten(value)}")
 
 
-def _as_text(value: Value) -> Value:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _mismatch(value, "text")
-    return str(value)
-
-
 def _as_number(value: Value, choices: Sequence[str]) -> Value:
     number = _number(value)
     if number is None:
@@ -137,14 +135,6 @@ def number_in(text: str) -> int | float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) else None
-
-
-def _as_boolean(value: Value) -> Value:
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str) and value.strip().lower() in {"true", "false"}:
-        return value.strip().lower() == "true"
-    raise _mismatch(value, "boolean")
 
 
 def _as_iso_text(value: Value, declared: TimeType | Literal["timezone"]) -> Value:

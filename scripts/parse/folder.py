@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from scripts.model.diagnostics import CODES, Problem
+from scripts.model.diagnostics import Problems
 from scripts.parse.read_script import Mode, Reading, Source, is_script, read_file, read_script
 from scripts.yaml.text_file import FileUnreadable, ReadText, file_text
 
@@ -62,7 +62,6 @@ def read_path(path: Path, mode: Mode = "compat", read: ReadText = file_text) -> 
     try:
         return read_script(read_file(path, read), mode)
     except FileUnreadable as error:
-        kind = CODES["FILE_UNREADABLE"]
-        message = str(error).removeprefix(f"{path}: ")
-        problem = Problem("FILE_UNREADABLE", message, kind.severity, 1, 1, str(path), fix=kind.fix)
-        return Reading(Source("", str(path)), None, (problem,))
+        problems = Problems(str(path))
+        problems.add("FILE_UNREADABLE", str(error).removeprefix(f"{path}: "))
+        return Reading(Source("", str(path)), None, problems.sorted())

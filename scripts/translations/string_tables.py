@@ -14,6 +14,7 @@ from scripts.translations.localisation import Line
 from scripts.yaml.comments import attach
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping as MappingTree
+from scripts.yaml.parser import pairs_of
 from scripts.yaml.writer import Layout, Record, pair_lines, printable
 
 Lines = dict[str, Translation]
@@ -50,7 +51,8 @@ def read_table(tree: MappingTree, reader: Reader) -> StringTable | None:
     table = reader.read(tree, StringTable)
     if table is None:
         return None
-    places = {name: _key_places(tree, name) for name in ("lines", "unused", "phrases")}
+    sections = ("lines", "unused", "phrases")
+    places = {name: {key.text: key.at for key, _ in pairs_of(tree.get(name))} for name in sections}
     marks = {f"phrases.{name}": at for name, at in places["phrases"].items()}
     return msgspec.structs.replace(
         table,
@@ -58,11 +60,6 @@ def read_table(tree: MappingTree, reader: Reader) -> StringTable | None:
         unused=_with_places(table.unused, places["unused"]),
         marks={**table.marks, **marks},
     )
-
-
-def _key_places(tree: MappingTree, name: str) -> Mapping[str, Location]:
-    part = tree.get(name)
-    return {key.text: key.at for key, _ in part.pairs} if isinstance(part, MappingTree) else {}
 
 
 def _with_places(lines: Mapping[str, Translation], places: Mapping[str, Location]) -> Lines:

@@ -82,11 +82,6 @@ _SPACED = Phase | Topic | Skill | Interrupt | Detector | FormDefinition | Role
 FILES_OF_DETECTORS = {"consciousness", "detectors"}  # files that define only detectors
 
 
-def _own(script: Script, nodes: tuple[base.Node, ...]) -> tuple[base.Node, ...]:
-    """Return the nodes of the script's own file, without those of include files."""
-    return tuple(node for node in nodes if node.at.file == script.at.file)
-
-
 def _items_below(node: base.Node) -> Iterator[base.Node]:
     for name in node.__struct_fields__:
         value = getattr(node, name)
@@ -136,7 +131,7 @@ class _Writer:
         for field in _in_order(type(node)):
             value = getattr(node, field.name)
             if isinstance(node, Script) and field.name in SHARED:
-                value = _own(node, value)
+                value = tuple(each for each in value if each.at.file == node.at.file)  # not those of include files
             is_verb = isinstance(node, actions.Choose) and field.name == "question"
             if field.required or is_verb or not _is_default(value, field):
                 found.append((key_in("1", type(node), field), self.field(node, field, value)))
