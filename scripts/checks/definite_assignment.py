@@ -24,8 +24,8 @@ import re
 from collections.abc import Collection, Iterator
 from typing import TypeAlias, assert_never
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scripts.checks import effects
 from scripts.checks.abstract_state import ABSENT, NULL, VALUE, AbstractState, Conditions, Doubts, Level, Sight
@@ -250,7 +250,7 @@ class _Paths:
         if node.phase != here.phase:
             self._drop(known, Level.PHASE)
             phase = self._layout.phase(node)
-            known = self._enter(known, phase.declare, msgspec.structs.replace(node, step=0))
+            known = self._enter(known, phase.declare, replace(node, step=0))
         known = self._enter(known, self._layout.topic(node).declare, node)
         self._arrive(node, known, doubt, returns=returns)
 
@@ -468,7 +468,7 @@ class _Paths:
         return self._either(out, known, ("", pick.put.doubt)) if pick.put.doubt else out
 
     def _select(self, pick: effects.Select, known: AbstractState) -> AbstractState:
-        return self._put(msgspec.structs.replace(pick.put, doubt=""), known.copy())
+        return self._put(replace(pick.put, doubt=""), known.copy())
 
     # -- reading and writing ------------------------------------------------------------------------------------------
 

@@ -4,8 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scripts.checks.identifier_checks import VARIABLE_NAME
 from scripts.editing.name_occurrences import Name, Occurrence, occurrences_in, topics_in
@@ -97,7 +97,7 @@ def _rename(name: Name, new: str) -> Name:
 def _read_edited(source: Source, edits: Edits) -> Reading:
     side_files = {file: apply_edits(text, edits.get(file, ())) for file, text in source.side_files.items()}
     text = apply_edits(source.text, edits.get("", ()))
-    return read_script(msgspec.structs.replace(source, text=text, side_files=side_files))
+    return read_script(replace(source, text=text, side_files=side_files))
 
 
 def _check_result(before: Reading, after: Reading) -> None:

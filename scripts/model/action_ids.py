@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import TypeAlias, TypeVar
 
-import msgspec
+from msgspec.structs import replace
 
 from scripts.model import actions
 from scripts.model.actions import Action, action_type, outputs_of, walk, with_arms
@@ -47,28 +47,26 @@ class _Naming:
         self._problems = problems
 
     def whole(self, file: _File) -> _File:
-        named = msgspec.structs.replace(
+        named = replace(
             file,
             skills=tuple(map(self._within, file.skills)),
             interrupts=tuple(map(self._within, self._interrupts(file))),
             detectors=tuple(map(self._within, file.detectors)),
         )
         if isinstance(named, Script):
-            phases = (
-                msgspec.structs.replace(phase, topics=tuple(map(self._within, phase.topics))) for phase in named.phases
-            )
+            phases = (replace(phase, topics=tuple(map(self._within, phase.topics))) for phase in named.phases)
             on_budget = _name_all(named.on_budget, self._fresh({each.id for each in walk(named.on_budget)}))
-            named = msgspec.structs.replace(named, phases=tuple(phases), on_budget=on_budget)
+            named = replace(named, phases=tuple(phases), on_budget=on_budget)
         return named
 
     def _interrupts(self, file: Script | IncludeFile) -> Iterator[Interrupt]:
         fresh = self._fresh({each.id for each in file.interrupts})
         for each in file.interrupts:
-            yield each if each.id else msgspec.structs.replace(each, id=fresh("interrupt", "", each.at))
+            yield each if each.id else replace(each, id=fresh("interrupt", "", each.at))
 
     def _within(self, owner: _Owner) -> _Owner:
         used_ids = {action.id for action in walk(owner.actions)}
-        return msgspec.structs.replace(owner, actions=_name_all(owner.actions, self._fresh(used_ids)))
+        return replace(owner, actions=_name_all(owner.actions, self._fresh(used_ids)))
 
     def _fresh(self, used_ids: set[str]) -> _Fresh:
         counts: dict[str, Iterator[str]] = {}
@@ -95,7 +93,7 @@ def _name_all(actions: tuple[Action, ...], fresh: _Fresh) -> tuple[Action, ...]:
 def _name_action(action: Action, fresh: _Fresh) -> Action:
     named = action
     if not action.id:
-        named = msgspec.structs.replace(action, id=fresh(action_type(action), _variable_of(action), action.at))
+        named = replace(action, id=fresh(action_type(action), _variable_of(action), action.at))
     return with_arms(named, lambda inner: _name_all(inner, fresh))
 
 

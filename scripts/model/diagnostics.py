@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scripts.model.base import NOWHERE, Location
 
@@ -108,7 +109,7 @@ class Problems:
         for key, problem in self._problems.items():
             is_within = problem.file == begin.file and begin.line <= problem.line < end_line
             if is_within and problem.severity == "error":
-                self._problems[key] = msgspec.structs.replace(problem, severity="warning")
+                self._problems[key] = replace(problem, severity="warning")
 
     def extend(self, other: "Problems") -> None:
         """Add the problems of another file."""

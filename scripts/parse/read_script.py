@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scripts.checks.check import check_script
 from scripts.checks.translation_checks import check_strings
@@ -146,7 +147,7 @@ def read_include_file(source: Source, mode: Mode = "compat") -> Reading:
     script = with_ids(includes.with_includes(carrier, files, problems, lenient=mode == "compat"), problems)
     check_script(script, problems, files)
     own = (problem for problem in problems.sorted() if problem.file and problem.code not in _NEEDS_A_SCRIPT)
-    named = (msgspec.structs.replace(each, file=source.file) if each.file == name else each for each in own)
+    named = (replace(each, file=source.file) if each.file == name else each for each in own)
     return Reading(source, script, tuple(named))
 
 

@@ -5,8 +5,8 @@ No translation is ever lost: a line that is no longer in the script is moved to 
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scripts.model.base import Location
 from scripts.model.script import Locale, StringTable, Translation
@@ -54,7 +54,7 @@ def read_table(tree: MappingTree, reader: Reader) -> StringTable | None:
     sections = ("lines", "unused", "phrases")
     places = {name: {key.text: key.at for key, _ in pairs_of(tree.get(name))} for name in sections}
     marks = {f"phrases.{name}": at for name, at in places["phrases"].items()}
-    return msgspec.structs.replace(
+    return replace(
         table,
         lines=_with_places(table.lines, places["lines"]),
         unused=_with_places(table.unused, places["unused"]),
@@ -63,7 +63,7 @@ def read_table(tree: MappingTree, reader: Reader) -> StringTable | None:
 
 
 def _with_places(lines: Mapping[str, Translation], places: Mapping[str, Location]) -> Lines:
-    return {id: msgspec.structs.replace(each, at=places[id]) for id, each in lines.items()}
+    return {id: replace(each, at=places[id]) for id, each in lines.items()}
 
 
 # -- update -----------------------------------------------------------------------------------------------------
@@ -99,13 +99,13 @@ def update_lines(table: StringTable | None, lines: Sequence[Line], locale: Local
         _set_aside(unused, id, each)
     said = {(each.of, each.text.source) for each in translations.values()}
     unused = {id: each for id, each in unused.items() if (each.of, each.text.source) not in said}
-    return Update(msgspec.structs.replace(table, lines=translations, unused=unused), len(moved), len(left))
+    return Update(replace(table, lines=translations, unused=unused), len(moved), len(left))
 
 
 def _current(old: Translation, text: str) -> Translation:
     """Return a translation, updated to the current source text."""
     was = old.was if old.of in {None, text} else old.was or old.of
-    return msgspec.structs.replace(old, of=text, was=None if was == text or old.is_missing else was)
+    return replace(old, of=text, was=None if was == text or old.is_missing else was)
 
 
 def _group(id: str) -> str:

@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scripts.expressions.values import Value
 from scripts.formats.placeholders import variable_reference
@@ -26,9 +26,9 @@ def with_names(node: Any, new: Mapping[str, str]) -> Any:
     match node:
         case Template():
             source = _PLACEHOLDER.sub(lambda found: _replace(found[0], new), node.source)
-            return msgspec.structs.replace(node, source=source)
+            return replace(node, source=source)
         case Expression():
-            return msgspec.structs.replace(node, source=_replace(node.source, new))
+            return replace(node, source=_replace(node.source, new))
         case Struct():
             inside = rebuild(node, lambda part: with_names(part, new))
             changed: dict[str, Any] = {}
@@ -48,7 +48,7 @@ def with_names(node: Any, new: Mapping[str, str]) -> Any:
                 changed["returns"] = tuple(new.get(name, name) for name in node.returns)
             if isinstance(node, Script):  # these are in files of their own
                 changed |= {"globals": node.globals, "strings": node.strings, "tools": node.tools}
-            return msgspec.structs.replace(inside, **changed)
+            return replace(inside, **changed)
         case _:
             return rebuild(node, lambda part: with_names(part, new))
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import cast
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import DeclaredType, Value, refusal, text_of
@@ -113,7 +113,7 @@ def _field(notation: StageReader, tree: Mapping) -> FormField:
     )
     default = _default(notation, found, item.take("default", "value"))
     item.finish()
-    return msgspec.structs.replace(found, default=default or table.rows(columns) or None)
+    return replace(found, default=default or table.rows(columns) or None)
 
 
 def _kind(notation: StageReader, item: Item, choices: tuple[str, ...]) -> FieldType:

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterator
 
-import msgspec
+from msgspec.structs import replace
 
 from scripts.expressions.values import shorten
 from scripts.formats.placeholders import report_globals
@@ -219,7 +219,7 @@ class _Translator:
         when = self.notation.condition(item.take("when", "if", "condition"))
         found = scene(self.notation, item, unique_id, {"when": when})
         item.finish()
-        return msgspec.structs.replace(found, at=tree.at, marks={"scene": tree.at, "id": tree.at})
+        return replace(found, at=tree.at, marks={"scene": tree.at, "id": tree.at})
 
     def loose_topic(self, loose: list[Action], waiting: list[Action], used_ids: set[str]) -> list[Topic]:
         if not loose:

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from scripts.expressions.values import shorten
 from scripts.formats.condition_fixes import report_worded_exit
@@ -54,7 +54,7 @@ def _asking(notation: StageReader, item: Item) -> dict[str, Any]:
 def _with_required(item: OutputItem, required: bool | None) -> OutputItem:
     """Return an output with the `required` of its question, unless it has its own."""
     is_open = isinstance(item, Output) and item.required is None and required is not None
-    return msgspec.structs.replace(item, required=required) if is_open else item
+    return replace(item, required=required) if is_open else item
 
 
 def _exits(notation: StageReader, item: Item) -> tuple[Exit, ...]:
