@@ -319,9 +319,8 @@ def _clash(nature: InferredType, value: Value, sign: str) -> str | None:
             is_time_of_day = nature.kind == "datetime" and iso_time(value) is not None
             return None if is_time_of_day or moment_in(value) else f"is {noun}, but {found} is not"
         case "time" | "timezone" if isinstance(value, str):
-            is_stored = (
-                not refusal(value, nature.kind) and coerce(value, nature.kind) == value
-            )  # not `9:30`, as `09:30`
+            # `9:30` is stored as `09:30`
+            is_stored = not refusal(value, nature.kind) and coerce(value, nature.kind) == value
             return None if is_stored else f"is {noun}, and never {found}"
         case "date" | "time" | "datetime" | "timezone" if isinstance(value, int | float):
             return f"is {noun}, but {found} is a {infer_type(value)}"

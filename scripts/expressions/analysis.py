@@ -247,17 +247,18 @@ class _Reader:
             case nodes.Call(node=nodes.Name(name=name)) if name not in BUILTINS:
                 self._names.add(name)
                 self._unknown_functions.setdefault(name, node.lineno)
-                for part in algebra.children(node):
-                    if part is not node.node:
-                        self._visit(part, around, "used")
+                self._visit_parts(node, around, "used", but=node.node)
             case nodes.Getitem() if isinstance(node.node, nodes.Name) and node.node.name == "vars":
                 self._variable(node, around, role)
             case nodes.BinExpr() | nodes.UnaryExpr() | nodes.Getattr() | nodes.Getitem():
-                for part in algebra.children(node):
-                    self._visit(part, around, role)
+                self._visit_parts(node, around, role)
             case _:
-                for part in algebra.children(node):
-                    self._visit(part, around, "used")
+                self._visit_parts(node, around, "used")
+
+    def _visit_parts(self, node: nodes.Node, around: _Enclosing, role: Role, but: nodes.Node | None = None) -> None:
+        for part in algebra.children(node):
+            if part is not but:
+                self._visit(part, around, role)
 
     def _read_call(self, node: nodes.Filter | nodes.Test, around: _Enclosing, role: Role) -> None:
         guards = algebra.GUARDING_FILTERS if isinstance(node, nodes.Filter) else algebra.EXISTENCE_TESTS
@@ -265,9 +266,7 @@ class _Reader:
             guarded = algebra.base(node.node) if node.name in guards else None
             inside = _Enclosing(around.names | {guarded.name}, around.literals, around.local) if guarded else around
             self._visit(node.node, inside, role)
-        for part in algebra.children(node):
-            if part is not node.node:
-                self._visit(part, around, "used")
+        self._visit_parts(node, around, "used", but=node.node)
 
     def _variable(self, node: nodes.Getitem, around: _Enclosing, role: Role) -> None:
         self._names.add("vars")

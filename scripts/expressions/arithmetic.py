@@ -9,8 +9,7 @@ from scripts.expressions.members import BUILTINS
 from scripts.expressions.time_values import PLACES, SINCE, SPANS
 
 _ONLY_NUMBERS = (nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Mod, nodes.Pow)
-_COUNTING_FILTERS = frozenset({"round", "abs"})
-_CALLS_OF_NUMBERS = frozenset(f"{name}()" for name in (*SINCE, *PLACES))
+_NUMERIC = {"int", "float", "length", "count", "sum", "round", "abs"} | {f"{name}()" for name in (*SINCE, *PLACES)}
 _SPAN_CALLS = frozenset(f"{name}()" for name in SPANS)
 
 
@@ -71,10 +70,8 @@ def operands_of_arithmetic(every: Iterable[nodes.Node]) -> Iterator[str]:
     """Yield the direct operands of arithmetic; `a + b` of two names may also join texts and does not count."""
     for node in every:
         match node:
-            case nodes.Neg():
-                yield from _operand(node.node)
-            case nodes.Filter() if node.name in _COUNTING_FILTERS and node.node is not None:
-                yield from _operand(node.node)
+            case nodes.Neg(node=inner) | nodes.Filter(name="round" | "abs", node=nodes.Expr() as inner):
+                yield from _operand(inner)
             case nodes.Filter(name="sum", node=nodes.List(items=items)):
                 yield from (name for item in items for name in _operand(item))
             case nodes.Add() | nodes.Sub() if _is_number(node.left) or _is_number(node.right):
@@ -103,6 +100,6 @@ def _is_number(node: nodes.Expr) -> bool:
         case nodes.Sub():  # also of two dates
             return not (isinstance(node.right, nodes.Filter) and node.right.name in _SPAN_CALLS)
         case nodes.Filter():
-            return node.name in {"int", "float", "length", "count", "sum", *_COUNTING_FILTERS, *_CALLS_OF_NUMBERS}
+            return node.name in _NUMERIC
         case _:
             return isinstance(node, (*_ONLY_NUMBERS, nodes.Neg))

@@ -193,9 +193,7 @@ class _Walker:
 
     def _call(self, node: nodes.Call, local: _Local) -> _Known:
         function = self.value(node.node, local, is_called=True)
-        for part in children(node):
-            if part is not node.node:
-                self.value(part, local)
+        self._arguments(node, local)
         if function is None:
             return None
         if not function.kind.example:
@@ -240,10 +238,13 @@ class _Walker:
     def _filter(self, node: nodes.Filter, local: _Local) -> _Known:
         is_guard = node.name in GUARDING_FILTERS
         source = self.value(node.node, local, is_guarded=is_guard) if node.node is not None else None
+        self._arguments(node, local)
+        return source if is_guard else None
+
+    def _arguments(self, node: nodes.Call | nodes.Filter, local: _Local) -> None:
         for part in children(node):
             if part is not node.node:
                 self.value(part, local)
-        return source if is_guard else None
 
     def _check_call(self, found: _Known, node: nodes.Node) -> _Known:
         """Check that a value is not used as a function without a call."""

@@ -4,10 +4,10 @@ Operators of JavaScript, their full-width forms and the words for them are accep
 no value. Precedence is that of JavaScript, except for ``!``, which applies to the whole comparison.
 """
 
-import itertools
 import json
 import re
 from collections.abc import Callable, Collection, Iterator
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -285,9 +285,7 @@ class _Parser:
         part = self.sum(right=not is_name)
         written = self._tokens[begin : self._next]
         is_number = {token.kind for token in written if token.kind != "sign"} == {"number"}
-        is_difference = any(
-            before.kind == "number" and sign.text == "-" for before, sign in itertools.pairwise(written)
-        )
+        is_difference = any(before.kind == "number" and sign.text == "-" for before, sign in pairwise(written))
         if is_number and (is_difference or written[0].text not in {"[", "("}):
             shown = "".join(token.written or token.text for token in written)
             found = "difference" if is_difference else "number"

@@ -47,9 +47,8 @@ class OlderSpeech(Node, frozen=True, kw_only=True):
     @property
     def fields(self) -> dict[str, Any]:
         """The fields that they stand for."""
-        return speech_of(self.max_rounds, self.require_acknowledgment) | {
-            "exits": exits_of(exit_criteria=self.exit_criteria)
-        }
+        exits = exits_of(exit_criteria=self.exit_criteria)
+        return speech_of(self.max_rounds, self.require_acknowledgment) | {"exits": exits}
 
 
 class OlderExits(Node, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ from scripts.checks.check import check_script
 from scripts.checks.identifier_checks import VARIABLE_NAME
 from scripts.formats.stage.yaml_fixups import readable
 from scripts.model.base import Location, Node, Reference, unused_name, without_places
-from scripts.model.diagnostics import CODES, Problem, Problems
+from scripts.model.diagnostics import Problem, Problems
 from scripts.model.script import Script, skills_called
 from scripts.model.variable_names import read_names, written_names
 from scripts.parse.includes import BESIDE
@@ -167,10 +167,6 @@ def _owner(pair: _Pair, known: set[Location], otherwise: Location) -> Location:
     return next((at for at in reversed(pair.around) if at in known), otherwise)
 
 
-def _problem(code: str, message: str, at: Location) -> Problem:
-    return Problem(code, message, "warning", max(at.line, 1), max(at.column, 1), at.file, fix=CODES[code].fix)
-
-
 def _comment(pair: _Pair) -> list[str]:
     lines = pair_lines(pair.key.text, plain(plain_value(pair.value)))
     if len(lines) == 1:
@@ -199,7 +195,9 @@ def _rename_invalid(script: Script) -> tuple[Script, list[_Loss]]:
         message = f"`{name}` is not a valid name; it is renamed to `{new[name]}`, with an entry in `migrations`"
         comment = f"# Not carried over: the name `{name}`; the variable is renamed to `{new[name]}`."
         owner = at if at.file == script.at.file else script.at
-        losses.append(_Loss(_problem("VARIABLE_NAME_INVALID", message, at), owner, [comment]))
+        found = Problems()
+        found.add("VARIABLE_NAME_INVALID", message, at, severity="warning")
+        losses.append(_Loss(found.sorted()[0], owner, [comment]))
     if not new:
         return script, losses
     renamed: Script = with_names(script, new)
@@ -238,23 +236,22 @@ def _with_called_skills(script: Script, files: set[str]) -> Script:
     return replace(script, skills=needed)
 
 
-def _from(script: Script, name: str, keys: tuple[str, ...]) -> Iterator[Node]:
-    return (node for key in keys for node in getattr(script, key) if node.at.file == name)
+def _from(script: Script, name: str, keys: tuple[str, ...]) -> list[Node]:
+    return [node for key in keys for node in getattr(script, key) if node.at.file == name]
 
 
 def _has_content(script: Script, files: MappingType[str, str], name: str) -> bool:
-    return any(True for _ in _from(script, name, (*_INLINED, *_STAYS))) or "use:" in files[name]
+    return bool(_from(script, name, (*_INLINED, *_STAYS))) or "use:" in files[name]
 
 
 def _is_inlined(script: Script, source: Source, name: str) -> bool:
     """Return whether a native script cannot use a file, or would get more forms and skills from it than this one."""
-    if any(True for _ in _from(script, name, _STAYS)) or "use:" in source.side_files[name]:
+    if _from(script, name, _STAYS) or "use:" in source.side_files[name]:
         return False
     alone = read_include_file(Source(source.side_files[name], name, source.side_files))
     if alone.errors or alone.script is None:
         return True
-    here = sum(1 for _ in _from(script, name, _INLINED))
-    return here != sum(1 for _ in _from(alone.script, name, _INLINED))
+    return len(_from(script, name, _INLINED)) != len(_from(alone.script, name, _INLINED))
 
 
 def _inline(script: Script, name: str) -> Script:

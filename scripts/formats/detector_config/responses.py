@@ -20,7 +20,7 @@ from scripts.model.actions import Action, Emit, End, Ending, Say, Set, Signal
 from scripts.model.base import NOWHERE, Expression, Location, Template, unused_name
 from scripts.model.script import Detector
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Tree, pairs_of, plain_value, word
+from scripts.yaml.parser import Mapping, Scalar, Tree, pairs_of, plain_value, text_in, word
 from scripts.yaml.unknown_keys import is_ignorable, is_switched_off
 
 _GRADED = re.compile(r'detected\.severity (?P<sign>==|!=|>=|<=|>|<) "(?P<word>[^"]+)"')
@@ -183,9 +183,7 @@ class _Builder:
                 message = f"`{key}` is sent with the event; it is no condition"
                 self._reader.add("KEY_IGNORED", message, value.at, _CONDITION_FIX, severity="warning")
         data = {id_of(key): self._value(value) for key, value in held.items()}
-        self._emit(
-            event.text if isinstance(event, Scalar) else kind.text, {**_event_data(kind.at), **data}, when, kind.at
-        )
+        self._emit(text_in(event), {**_event_data(kind.at), **data}, when, kind.at)
 
     def _emit(self, event: str, data: MappingType[str, Expression], when: Expression | None, at: Location) -> None:
         signal = Signal(event=id_of(event), data=data, at=at)
