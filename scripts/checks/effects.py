@@ -149,15 +149,14 @@ _EFFECTS: dict[int, tuple[Action, Effect]] = {}
 
 def effect_of(action: Action, sheets: tuple[FormDefinition, ...] = ()) -> Effect:
     """Return the effect of an action whose `when` is true; `sheets` are the script's forms, whose fields it sets."""
-    if isinstance(action, actions.Form):
-        return _with_time(action, _filling(action, sheets))
     known = _EFFECTS.get(id(action))
     if known is not None and known[0] is action:
         return known[1]
     if len(_EFFECTS) >= EFFECTS_MAX:
         _EFFECTS.clear()
-    effect = _with_time(action, _effect_of(action))
-    _EFFECTS[id(action)] = action, effect
+    effect = _with_time(action, _effect_of(action, sheets))
+    if not isinstance(action, actions.Form):  # whose effect depends on the forms
+        _EFFECTS[id(action)] = action, effect
     return effect
 
 
@@ -214,7 +213,7 @@ def _expire(step: Write, sure: frozenset[str]) -> Write:
     return step if is_set or step.doubt else replace(step, doubt=EXPIRED)
 
 
-def _effect_of(action: Action) -> Effect:
+def _effect_of(action: Action, sheets: tuple[FormDefinition, ...]) -> Effect:
     match action:
         case actions.Say():
             return Effect((*_looks(*action.texts), *_reads_of_acknowledgement(action)), waits=_after_message(action))
@@ -258,7 +257,7 @@ def _effect_of(action: Action) -> Effect:
         case actions.CallTool():
             return _using(action)
         case actions.Form():
-            return _filling(action, ())
+            return _filling(action, sheets)
         case actions.Chat():
             return _chatting(action)
         case actions.Scene():

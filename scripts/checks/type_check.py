@@ -156,8 +156,6 @@ class _Sense:
                 case Write() if step.value is not None:
                     self._check_comparisons(step.value)
                     self._literal_fits(step.name, step.value, self._sight.declaration(step.name))
-                case Write():
-                    pass
         match effect.body:
             case Each() as each:
                 self._loop(each.loop)

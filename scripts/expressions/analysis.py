@@ -188,15 +188,13 @@ class _Reader:
                         self._visit(part, around, "used")
                 case nodes.If():
                     self._if(node, around)
-                case nodes.For():
+                case nodes.For():  # the sandbox rejects all other statements
                     self._visit(node.iter, around, "used")
                     inside = around.within(node.target)
                     if node.test is not None:
                         self._visit(node.test, inside, "tested")
                     self.statements(node.body, inside)
                     self.statements(node.else_, around)
-                case _:  # the sandbox rejects all others
-                    pass
 
     def _if(self, node: nodes.If, around: _Enclosing) -> None:
         for part in (node, *node.elif_):

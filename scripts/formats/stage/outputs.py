@@ -201,8 +201,6 @@ class _OutputCollector:
 
     def every(self, tree: Tree | None, tolist: str = "") -> None:
         match tree:
-            case None:
-                pass
             case Scalar():
                 for name in self.notation.variables(tree) if tree.value is not None else ():
                     self.keep(Output(get=name, at=tree.at), tolist)
