@@ -23,18 +23,9 @@ class OutlineItem(Struct, frozen=True):
 
 def outline(script: Script, file: str, last_line: int) -> tuple[OutlineItem, ...]:
     """Return the parts of a script that are in a file, named as in their locations."""
-    sections: dict[str, tuple[Any, ...]] = {
-        "phase": script.phases,
-        "skill": script.skills,
-        "form": script.forms,
-        "role": script.roles,
-        "interrupt": script.interrupts,
-        "detector": script.detectors,
-        "experiment": script.experiments,
-        "tool": script.tools,
-        "variable": (*script.declare, *script.globals),
-    }
-    found = [(kind, node) for kind, inner in sections.items() for node in inner]
+    kinds = ("phase", "skill", "form", "role", "interrupt", "detector", "experiment", "tool")
+    found: list[tuple[str, Node]] = [(kind, node) for kind in kinds for node in getattr(script, f"{kind}s")]
+    found += [("variable", each) for each in (*script.declare, *script.globals)]
     return tuple(_items([each for each in found if _is_in(each[1].at, file)], last_line))
 
 

@@ -28,15 +28,14 @@ class Part(Struct, frozen=True, gc=False):
     text: str = ""
 
 
-class _Open:
+class _Open(Struct):
     """A list or mapping whose end is not read yet."""
 
-    def __init__(self, kind: Literal["list", "mapping"], path: PartPath, start: int) -> None:
-        self.kind = kind
-        self.path = path
-        self.start = start
-        self.key: str | None = None  # of the value that is next
-        self.count = 0
+    kind: Literal["list", "mapping"]
+    path: PartPath
+    start: int
+    key: str | None = None  # of the value that is next
+    count: int = 0
 
 
 class _Builder:

@@ -97,16 +97,9 @@ def read_as_script(tree: Mapping, reader: Reader) -> Script | None:
     if detector is None:
         return None
     about = {key.text: value.text for key, value in pairs_of(tree.get("metadata")) if isinstance(value, Scalar)}
-    script = listening((detector,), tree.at)
-    return replace(
-        script,
-        title=detector.title,
-        version=about.get("version", ""),
-        author=about.get("author", ""),
-        description=about.get("description", ""),
-        form="consciousness",
-        marks={"script": detector.mark("detector")},
-    )
+    script = replace(listening((detector,), tree.at), title=detector.title, form="consciousness")
+    said = {key: about.get(key, "") for key in ("version", "author", "description")}
+    return replace(script, **said, marks={"script": detector.mark("detector")})
 
 
 class _File(Node, frozen=True, kw_only=True):
