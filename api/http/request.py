@@ -245,9 +245,12 @@ def also(status: int, body: type[Any] | None, description: str) -> dict[int, Res
     return {status: ResponseSpec(body, generate_examples=False, description=description)}
 
 
-def creating(path: str, summary: str, what: str) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
+def creating(
+    path: str, summary: str, what: str, *headers: ResponseHeader, **options: Any
+) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
     """Declare a route that creates something and answers with its URL, that of `what`."""
-    return post(path, status_code=201, summary=summary, response_headers=[location(f"The URL of {what}.")])
+    response_headers = [*headers, location(f"The URL of {what}.")]
+    return post(path, status_code=201, summary=summary, response_headers=response_headers, **options)
 
 
 def condition(idempotency_key: str | None, if_match: str | None = None, prefer: str | None = None) -> Preconditions:

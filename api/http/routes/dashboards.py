@@ -2,7 +2,7 @@
 
 import asyncio
 
-from litestar import MediaType, Response, delete, get, post, put
+from litestar import MediaType, Response, delete, get, put
 from litestar.params import JSONBody
 from litestar.response import Stream
 
@@ -21,7 +21,6 @@ from api.http.request import (
     Limit,
     QueryId,
     creating,
-    location,
     page_of,
     respond_at,
     revision_of,
@@ -85,9 +84,6 @@ def _row(request: ApiRequest, query_id: str, text: QueryText) -> SavedQueryRow:
     )
 
 
-_CREATED = [location("The URL of the dashboard."), REVISION_ETAG]
-
-
 @get("/dashboards", summary="List dashboards")
 async def list_dashboards(request: ApiRequest, limit: Limit = 50, cursor: Cursor = None) -> DashboardList:
     """Return a page of dashboards, the last changed first."""
@@ -95,7 +91,7 @@ async def list_dashboards(request: ApiRequest, limit: Limit = 50, cursor: Cursor
     return DashboardList(data=list(map(dashboard_view, page.rows)), next_cursor=page.next)
 
 
-@post("/dashboards", status_code=201, summary="Create a dashboard", response_headers=_CREATED)
+@creating("/dashboards", "Create a dashboard", "the dashboard", REVISION_ETAG)
 async def create_dashboard(data: JSONBody[DashboardText], request: ApiRequest) -> Response[DashboardView]:
     """Save reports and saved queries to see them together, for all analysts of the tenant."""
     row = await request.services.dashboards.create(request.tenant, data)

@@ -22,8 +22,8 @@ from api.http.request import (
     SessionId,
     WithEvents,
     condition,
+    creating,
     creation_condition,
-    location,
     respond_at,
     turn_of,
 )
@@ -190,12 +190,7 @@ async def compress_session(
     return _change_response(CompressionView, answer, change.events, **summary_fields(answer))
 
 
-@post(
-    "/sessions/{sessionId:str}/fork",
-    status_code=201,
-    summary="Fork a session",
-    response_headers=[ETAG, location("The URL of the copy.")],
-)
+@creating("/sessions/{sessionId:str}/fork", "Fork a session", "the copy", ETAG)
 async def fork_session(
     session_id: SessionId,
     request: ApiRequest,

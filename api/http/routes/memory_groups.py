@@ -7,7 +7,7 @@ from litestar.params import JSONBody
 
 from api.auth.principal import memory_of
 from api.errors import require_found
-from api.http.request import ApiRequest, Cursor, GroupId, Limit, also, location, query
+from api.http.request import ApiRequest, Cursor, GroupId, Limit, also, creating, query
 from api.http.routes.memory_units import OfMemory
 from api.schemas.ids import in_path
 from api.schemas.memory import (
@@ -25,13 +25,10 @@ T = TypeVar("T")
 CONTEXT_MAX = 1_000
 
 
-@post(
-    "/memory/groups",
-    status_code=201,
-    summary="Begin or continue a collection",
-    response_headers=[location("The URL of the collection.")],
-    responses=also(200, GroupAnswer, "The collection was there before."),
-)
+_WAS_THERE = also(200, GroupAnswer, "The collection was there before.")
+
+
+@creating("/memory/groups", "Begin or continue a collection", "the collection", responses=_WAS_THERE)
 async def begin_group(data: JSONBody[NewGroup], request: ApiRequest) -> Response[GroupAnswer]:
     """Return the collection, created if it is missing."""
     owner = memory_of(request, data.user_id)

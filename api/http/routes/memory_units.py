@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from api.auth.principal import check_trust_level, memory_of
 from api.errors import require_found
-from api.http.request import ApiRequest, Cursor, Limit, UnitId, location, query
+from api.http.request import ApiRequest, Cursor, Limit, UnitId, creating, query
 from api.memory.listing import UnitFilter
 from api.memory.requests import NewUnit, Query
 from api.schemas.base import Id
@@ -35,11 +35,10 @@ from store.interface.memory_filters import Filter, parse
 T = TypeVar("T")
 FILTERS_CHARS_MAX = 20_000
 
-LOCATION = location("The URL of the first unit.")
 OfMemory: TypeAlias = Annotated[Id, query("userId", "The user whose memory it is.", examples=[Example(value="ana")])]
 
 
-@post("/memory/units", status_code=201, summary="Add units", response_headers=[LOCATION])
+@creating("/memory/units", "Add units", "the first unit")
 async def add_units(data: JSONBody[NewUnits], request: ApiRequest) -> Response[UnitsAdded]:
     """Adds units to one collection, all or none. They are durable when the answer arrives and found by their words at
     once, by their meaning once they are embedded. Messages of sessions become units without a request. Adding an

@@ -25,7 +25,7 @@ from api.http.request import (
     Limit,
     ScriptId,
     also,
-    location,
+    creating,
     number,
     page_of,
     query,
@@ -61,25 +61,18 @@ from store.interface.list_rows import ScriptChanges, ScriptFilter
 from store.interface.rows import DraftRow
 
 T = TypeVar("T")
-_LOCATION = location("The URL of the script.")
 _SAVE_RESPONSES = also(200, ScriptView, "The same text was saved before.")
 
 Strict = Annotated[bool, query("strict", "Older and unknown keys are errors.")]
 
 
-@post("/scripts", status_code=201, summary="Save a script", response_headers=[_LOCATION], responses=_SAVE_RESPONSES)
+@creating("/scripts", "Save a script", "the script", responses=_SAVE_RESPONSES)
 async def create_script(data: JSONBody[NewScript], request: ApiRequest) -> Response[ScriptView]:
     """Store a script in the current format; older keys are errors."""
     return _script_response(await request.services.catalog.save(request.tenant, data, "strict"))
 
 
-@post(
-    "/scripts/import",
-    status_code=201,
-    summary="Import a script",
-    response_headers=[_LOCATION],
-    responses=_SAVE_RESPONSES,
-)
+@creating("/scripts/import", "Import a script", "the script", responses=_SAVE_RESPONSES)
 async def import_script(request: ApiRequest, data: JSONBody[NewScript], strict: Strict = False) -> Response[ScriptView]:
     """Store a script; older keys are translated, and the response contains the warnings."""
     return _script_response(await request.services.catalog.save(request.tenant, data, "strict" if strict else "compat"))

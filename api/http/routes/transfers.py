@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated
 
-from litestar import Response, Router, get, post
+from litestar import Response, Router, get
 from litestar.openapi.spec import OpenAPIType, Schema
 from litestar.params import QueryParameter
 from litestar.response import Stream
@@ -12,7 +12,7 @@ from api.auth.principal import masks, user_for
 from api.errors import refusing
 from api.http.files import answering, taking
 from api.http.openapi import EXAMPLES
-from api.http.request import JSON, KEY_CHARS_MAX, TAKES, ApiRequest, Masked, SessionId, also, location, query
+from api.http.request import JSON, KEY_CHARS_MAX, TAKES, ApiRequest, Masked, SessionId, also, creating, query
 from api.replay.recorded_session import ReplaySource, SessionUnknown, find_session
 from api.replay.replay_session import NotRepeatable
 from api.replay.session_case import case_file_name, session_case
@@ -67,11 +67,10 @@ def _name(name: str, description: str) -> QueryParameter:
     return query(name, description, min_length=1, max_length=ID_CHARS_MAX)
 
 
-@post(
+@creating(
     "/sessions/import",
-    status_code=201,
-    summary="Import a session",
-    response_headers=[location("The URL of the session.")],
+    "Import a session",
+    "the session",
     operation_class=taking("The document.", _IMPORTED),
     opt={TAKES: tuple(KINDS)},
     responses=also(200, ImportView, "A session was replaced, or a dry run."),
