@@ -106,15 +106,15 @@ class Analytics:
 
     async def reports(self) -> ReportList:
         """Return the reports with their parameters."""
-        return await self._wire.ask("GET", f"{_PATH}/reports", ReportList)
+        return await self._wire.get(f"{_PATH}/reports", ReportList)
 
     async def model(self) -> ModelView:
         """Return the tables that can be queried, and the meaning of their columns."""
-        return await self._wire.ask("GET", f"{_PATH}/model", ModelView)
+        return await self._wire.get(f"{_PATH}/model", ModelView)
 
     async def status(self, *, masked: bool = True) -> AnalyticsStatus:
         """Return the time of the data, and the progress of a running refresh."""
-        return await self._wire.ask("GET", f"{_PATH}/status", AnalyticsStatus, parameters={"masked": masked})
+        return await self._wire.get(f"{_PATH}/status", AnalyticsStatus, masked=masked)
 
     async def snapshot(
         self,

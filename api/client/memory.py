@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import msgspec
 
-from api.client.transport import HttpTransport
+from api.client.transport import HttpTransport, waiting
 from api.schemas.ids import in_path
 from api.schemas.memory import (
     COLLECTION,
@@ -107,7 +107,7 @@ class Memory:
                 for unit in new[start : start + UNITS_MAX]
             ]
             body = NewUnits(user_id=user_id, group=group, units=part)
-            added += (await self._wire.ask("POST", "/api/memory/units", UnitsAdded, body=body)).data
+            added += (await self._wire.post("/api/memory/units", UnitsAdded, body)).data
         return added
 
     async def search(
@@ -158,7 +158,7 @@ class Memory:
             ranks=None if ranks is None else list(ranks),
             explain=explain,
         )
-        return await self._wire.ask("POST", "/api/memory/search", RecalledView, body=body)
+        return await self._wire.post("/api/memory/search", RecalledView, body)
 
     async def units(
         self,
@@ -171,19 +171,13 @@ class Memory:
         cursor: str | None = None,
     ) -> UnitList:
         """Return a page of units, the oldest first."""
-        parameters = {
-            "userId": user_id,
-            "filters": None if filters is None else msgspec.json.encode(filters).decode(),
-            "group": group,
-            "rank": rank,
-            "limit": limit,
-            "cursor": cursor,
-        }
-        return await self._wire.ask("GET", "/api/memory/units", UnitList, parameters=parameters)
+        written = None if filters is None else msgspec.json.encode(filters).decode()
+        which = {"userId": user_id, "filters": written, "group": group, "rank": rank}
+        return await self._wire.get("/api/memory/units", UnitList, **which, limit=limit, cursor=cursor)
 
     async def unit(self, user_id: str, unit_id: str) -> UnitView:
         """Return one unit."""
-        return (await self._wire.ask("GET", _unit(unit_id), UnitAnswer, parameters={"userId": user_id})).unit
+        return (await self._wire.get(_unit(unit_id), UnitAnswer, userId=user_id)).unit
 
     async def pin(self, user_id: str, unit_id: str, *, pinned: bool = True) -> UnitView:
         """Protect a unit from being forgotten, or end the protection."""
@@ -207,16 +201,15 @@ class Memory:
     ) -> GroupView:
         """Create or continue a collection; `LATEST` is the group created last."""
         body = NewGroup(user_id=user_id, group=group, short_term=short_term, context_length=context_length)
-        return (await self._wire.ask("POST", "/api/memory/groups", GroupAnswer, body=body)).group
+        return (await self._wire.post("/api/memory/groups", GroupAnswer, body)).group
 
     async def groups(self, user_id: str, *, limit: int = 50, cursor: str | None = None) -> GroupList:
         """Return a page of sessions and collections, the oldest first."""
-        parameters = {"userId": user_id, "limit": limit, "cursor": cursor}
-        return await self._wire.ask("GET", "/api/memory/groups", GroupList, parameters=parameters)
+        return await self._wire.get("/api/memory/groups", GroupList, userId=user_id, limit=limit, cursor=cursor)
 
     async def group(self, user_id: str, group: str) -> GroupView:
         """Return one session or collection."""
-        return (await self._wire.ask("GET", _group(group), GroupAnswer, parameters={"userId": user_id})).group
+        return (await self._wire.get(_group(group), GroupAnswer, userId=user_id)).group
 
     async def remove_group(self, user_id: str, group: str) -> None:
         """Remove a session or collection from memory; a missing one is an error."""
@@ -224,13 +217,12 @@ class Memory:
 
     async def context(self, user_id: str, group: str, *, length: int | None = None) -> Sequence[StoredUnit]:
         """Return the last units of a session or collection, oldest first."""
-        parameters = {"userId": user_id, "length": length}
-        return (await self._wire.ask("GET", _group(group, "context"), ContextAnswer, parameters=parameters)).units
+        return (await self._wire.get(_group(group, "context"), ContextAnswer, userId=user_id, length=length)).units
 
     async def restore(self, user_id: str, group: str, source: str = "LATEST") -> int:
         """Copy another group's last units to this group's short-term memory; return how many it contains then."""
         body = Restoring(user_id=user_id, source=source)
-        return (await self._wire.ask("POST", _group(group, "restore"), Restored, body=body)).short_term
+        return (await self._wire.post(_group(group, "restore"), Restored, body)).short_term
 
     # -- jobs ---------------------------------------------------------------------------------------------------------
 
@@ -252,39 +244,37 @@ class Memory:
             group_tokens_max=group_tokens_max,
             history=history,
         )
-        return (await self._wire.ask("POST", "/api/memory/summarise", JobAnswer, body=body, headers=_wait(wait_s))).job
+        return (await self._wire.post("/api/memory/summarise", JobAnswer, body, headers=waiting(wait_s))).job
 
     async def forget(
         self, user_id: str, share: float = 0.1, *, policy: Policy = "oldest", wait_s: int = WAIT_S
     ) -> JobView | None:
         """Forget a share of the units that may be forgotten; wait at most `wait_s` for the job."""
         body = NewForgetting(user_id=user_id, share=share, policy=policy)
-        answer = await self._wire.ask("POST", "/api/memory/forget", ForgettingAnswer, body=body, headers=_wait(wait_s))
-        return answer.job
+        return (await self._wire.post("/api/memory/forget", ForgettingAnswer, body, headers=waiting(wait_s))).job
 
     async def preview_forget(self, user_id: str, share: float = 0.1, *, policy: Policy = "oldest") -> WouldGo | None:
         """Return the units that would be forgotten, without a change."""
         body = NewForgetting(user_id=user_id, share=share, policy=policy, dry_run=True)
-        return (await self._wire.ask("POST", "/api/memory/forget", ForgettingAnswer, body=body)).would_go
+        return (await self._wire.post("/api/memory/forget", ForgettingAnswer, body)).would_go
 
     async def embed(self, user_id: str, *, wait_s: int = WAIT_S) -> JobView:
         """Embed the units that lack a vector of the server's embedder; wait at most `wait_s` for the job."""
         body = NewEmbedding(user_id=user_id)
-        return (await self._wire.ask("POST", "/api/memory/embed", JobAnswer, body=body, headers=_wait(wait_s))).job
+        return (await self._wire.post("/api/memory/embed", JobAnswer, body, headers=waiting(wait_s))).job
 
     async def jobs(self, user_id: str | None = None, *, limit: int = 50, cursor: str | None = None) -> JobList:
         """Return a page of jobs, the newest first."""
-        parameters = {"userId": user_id, "limit": limit, "cursor": cursor}
-        return await self._wire.ask("GET", "/api/memory/jobs", JobList, parameters=parameters)
+        return await self._wire.get("/api/memory/jobs", JobList, userId=user_id, limit=limit, cursor=cursor)
 
     async def job(self, job_id: str, *, wait_s: int = 0) -> JobView:
         """Return a job; wait at most `wait_s` for its end."""
         path = f"/api/memory/jobs/{in_path(job_id)}"
-        return (await self._wire.ask("GET", path, JobAnswer, headers=_wait(wait_s))).job
+        return (await self._wire.ask("GET", path, JobAnswer, headers=waiting(wait_s))).job
 
     async def status(self, user_id: str) -> StatusView:
         """Return the status of a memory."""
-        return await self._wire.ask("GET", "/api/memory/status", StatusView, parameters={"userId": user_id})
+        return await self._wire.get("/api/memory/status", StatusView, userId=user_id)
 
 
 def _numbers(vector: Iterable[float] | None) -> list[float] | None:
@@ -306,7 +296,3 @@ def _unit(unit_id: str) -> str:
 
 def _group(group: str, *further: str) -> str:
     return "/".join(["/api/memory/groups", in_path(group), *further])
-
-
-def _wait(wait_s: int) -> dict[str, str]:
-    return {"Prefer": f"wait={wait_s}"} if wait_s else {}

@@ -8,7 +8,7 @@ from uuid import uuid4
 import msgspec
 
 from api.client.streams import NoMoreEvents, ShownWords, StreamEvent, Values, ends_attempt, frames
-from api.client.transport import UNREACHABLE, CuebookError, HttpTransport
+from api.client.transport import UNREACHABLE, CuebookError, HttpTransport, waiting
 from api.schemas.ids import in_path
 from api.schemas.lifecycle import (
     CompressionView,
@@ -95,11 +95,11 @@ class Sessions:
             seed=seed,
             context=context if context is None or isinstance(context, str) else dict(context),
         )
-        return await self._wire.ask("POST", "/api/sessions", SessionStart, body=new, headers=once(idempotency_key))
+        return await self._wire.post("/api/sessions", SessionStart, new, headers=once(idempotency_key))
 
     async def get(self, session_id: str) -> SessionView:
         """Return the current state of a session."""
-        return await self._wire.ask("GET", path_of(session_id), SessionView)
+        return await self._wire.get(path_of(session_id), SessionView)
 
     async def send(
         self,
@@ -118,7 +118,7 @@ class Sessions:
         session answers another message.
         """
         body, headers = _message(content, choice, form), _asking(expected_turn, queue, idempotency_key)
-        return await self._wire.ask("POST", path_of(session_id, "messages"), TurnAnswer, body=body, headers=headers)
+        return await self._wire.post(path_of(session_id, "messages"), TurnAnswer, body, headers=headers)
 
     async def stream(
         self,
@@ -158,8 +158,8 @@ class Sessions:
         self, session_id: str, *, after: int = 0, limit: int = 100, cursor: str | None = None
     ) -> MessageList:
         """Return a page of messages, oldest first."""
-        parameters = {"after": after, "limit": limit, "cursor": cursor}
-        return await self._wire.ask("GET", path_of(session_id, "messages"), MessageList, parameters=parameters)
+        path = path_of(session_id, "messages")
+        return await self._wire.get(path, MessageList, after=after, limit=limit, cursor=cursor)
 
     async def transcript(self, session_id: str) -> AsyncIterator[MessageView]:
         """Yield every message, oldest first, page by page."""
@@ -173,20 +173,16 @@ class Sessions:
 
     async def variables(self, session_id: str) -> dict[str, Any]:
         """Return every variable with its value at the current position."""
-        return await self._wire.ask("GET", path_of(session_id, "variables"), dict[str, Any])
+        return await self._wire.get(path_of(session_id, "variables"), dict[str, Any])
 
     async def variable_store(self, session_id: str) -> VariableStore:
         """Return the variables by scope, with type, source and time."""
-        parameters = {"scoped": True}
-        return await self._wire.ask("GET", path_of(session_id, "variables"), VariableStore, parameters=parameters)
+        return await self._wire.get(path_of(session_id, "variables"), VariableStore, scoped=True)
 
     async def events(self, session_id: str, *, after: int = 0, limit: int = 100, wait_s: int = 0) -> EventList:
         """Return a page of events, oldest first; `wait_s` is how long to wait for one."""
-        parameters = {"after": after, "limit": limit}
-        headers = {"Prefer": f"wait={wait_s}"} if wait_s else {}
-        return await self._wire.ask(
-            "GET", path_of(session_id, "events"), EventList, parameters=parameters, headers=headers
-        )
+        path, parameters = path_of(session_id, "events"), {"after": after, "limit": limit}
+        return await self._wire.ask("GET", path, EventList, parameters=parameters, headers=waiting(wait_s))
 
     async def follow(self, session_id: str, *, after: int = 0) -> AsyncIterator[StreamEvent]:
         """Yield the events of a session after a number, with streamed words, until it ends."""
@@ -233,11 +229,11 @@ class Sessions:
             timezone=timezone,
             context=context if context is None or isinstance(context, str) else dict(context),
         )
-        return await self._wire.ask("POST", "/api/sessions/by-key", KeyedView, body=body)
+        return await self._wire.post("/api/sessions/by-key", KeyedView, body)
 
     async def by_key(self, key: str) -> SessionView:
         """Return the session with a key."""
-        return await self._wire.ask("GET", "/api/sessions/by-key", SessionView, parameters={"key": key})
+        return await self._wire.get("/api/sessions/by-key", SessionView, key=key)
 
     async def update_metadata(self, session_id: str, metadata: Values, *, key: str | None = None) -> SessionView:
         """Merge metadata into a session's, in which null removes a name; set its key if it has none."""
@@ -305,7 +301,7 @@ class Sessions:
     ) -> SessionWithMessages:
         """Copy a session; the copy continues independently."""
         body = NewFork(turn=turn, before_user_message=before_user_message, key=key, metadata=dict(metadata or {}))
-        return await self._wire.ask("POST", path_of(session_id, "fork"), SessionWithMessages, body=body, headers=once())
+        return await self._wire.post(path_of(session_id, "fork"), SessionWithMessages, body, headers=once())
 
     async def find(
         self,
@@ -324,17 +320,10 @@ class Sessions:
         To read all pages while sessions continue, sort by `created`: by activity, a session that continues moves to the
         front, where later pages do not show it.
         """
-        parameters = {
-            "userId": user_id,
-            "status": status,
-            "scriptId": script_id,
-            "keyPrefix": key_prefix,
-            "metadata": [_metadata_filter(name, value) for name, value in (metadata or {}).items()],
-            "sort": sort,
-            "limit": limit,
-            "cursor": cursor,
-        }
-        return await self._wire.ask("GET", "/api/sessions", SessionList, parameters=parameters)
+        which = {"userId": user_id, "status": status, "scriptId": script_id, "keyPrefix": key_prefix}
+        pairs = [_metadata_filter(name, value) for name, value in (metadata or {}).items()]
+        page = {"sort": sort, "limit": limit, "cursor": cursor}
+        return await self._wire.get("/api/sessions", SessionList, **which, metadata=pairs, **page)
 
     async def search(
         self,
@@ -346,27 +335,26 @@ class Sessions:
         cursor: str | None = None,
     ) -> HitList:
         """Return a page of messages that contain all words (`"a phrase"` in quotes), the last recorded first."""
-        parameters = {"q": words, "userId": user_id, "sessionId": session_id, "limit": limit, "cursor": cursor}
-        return await self._wire.ask("GET", "/api/sessions/search", HitList, parameters=parameters)
+        which = {"q": words, "userId": user_id, "sessionId": session_id}
+        return await self._wire.get("/api/sessions/search", HitList, **which, limit=limit, cursor=cursor)
 
     async def stats(self, session_id: str) -> SessionStatsView:
         """Return the statistics of a session."""
-        return await self._wire.ask("GET", path_of(session_id, "stats"), SessionStatsView)
+        return await self._wire.get(path_of(session_id, "stats"), SessionStatsView)
 
     async def history(
         self, session_id: str, *, max_messages: int = 50, max_tokens: int | None = None
     ) -> list[dict[str, Any]]:
         """Return the last messages as `{"role", "content"}` for a prompt, from a message of the user's on."""
-        parameters = {"maxMessages": max_messages, "maxTokens": max_tokens}
-        return await self._history(session_id, parameters)
+        return await self._history(session_id, maxMessages=max_messages, maxTokens=max_tokens)
 
     async def prompt_messages(self, session_id: str) -> list[dict[str, Any]]:
         """Return the messages that models see by the context strategy, after the summary and memo."""
-        return await self._history(session_id, {"view": "context"})
+        return await self._history(session_id, view="context")
 
-    async def _history(self, session_id: str, parameters: Mapping[str, object]) -> list[dict[str, Any]]:
+    async def _history(self, session_id: str, **parameters: object) -> list[dict[str, Any]]:
         """Read messages; their fields get the names they have in prompts."""
-        found = await self._wire.ask("GET", path_of(session_id, "history"), list[PromptMessage], parameters=parameters)
+        found = await self._wire.get(path_of(session_id, "history"), list[PromptMessage], **parameters)
         return [
             {name: value for name, value in msgspec.structs.asdict(each).items() if value is not msgspec.UNSET}
             for each in found
@@ -374,12 +362,12 @@ class Sessions:
 
     async def context(self, session_id: str) -> ContextView:
         """Return the context: what the strategy stores, and what models see."""
-        return await self._wire.ask("GET", path_of(session_id, "context"), ContextView)
+        return await self._wire.get(path_of(session_id, "context"), ContextView)
 
     async def compress(self, session_id: str, *, keep: int = 20, instruct: str = "") -> CompressionView:
         """Summarise all but the last messages for models."""
         body = NewCompression(keep=keep, instruct=instruct)
-        return await self._wire.ask("POST", path_of(session_id, "compress"), CompressionView, body=body, headers=once())
+        return await self._wire.post(path_of(session_id, "compress"), CompressionView, body, headers=once())
 
     async def export(self, session_id: str, form: Format = "json", *, masked: bool | None = None) -> str:
         """Return the session as a document; a masked one has no personal values and cannot be imported."""
@@ -421,12 +409,11 @@ class Sessions:
 
     async def snapshots(self, session_id: str, *, after: int | None = None, limit: int = 100) -> SnapshotList:
         """Return a page of turns, each with the position after it."""
-        parameters = {"after": after, "limit": limit}
-        return await self._wire.ask("GET", path_of(session_id, "snapshots"), SnapshotList, parameters=parameters)
+        return await self._wire.get(path_of(session_id, "snapshots"), SnapshotList, after=after, limit=limit)
 
     async def snapshot(self, session_id: str, turn: int) -> SnapshotView:
         """Return the session after a turn."""
-        return await self._wire.ask("GET", path_of(session_id, "snapshots", str(turn)), SnapshotView)
+        return await self._wire.get(path_of(session_id, "snapshots", str(turn)), SnapshotView)
 
     async def delete(self, session_id: str) -> bool:
         """Delete a session permanently; return false if there is none."""

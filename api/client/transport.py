@@ -135,6 +135,14 @@ class HttpTransport:
         """Return the decoded response. Raises CuebookError."""
         return _decode(await self.content(method, path, **options), kind)
 
+    async def get(self, path: str, kind: type[T], /, **parameters: Any) -> T:
+        """Return the decoded response to a GET request with these query parameters. Raises CuebookError."""
+        return await self.ask("GET", path, kind, parameters=parameters)
+
+    async def post(self, path: str, kind: type[T], body: object, headers: Mapping[str, str] | None = None) -> T:
+        """Return the decoded response to a POST request. Raises CuebookError."""
+        return await self.ask("POST", path, kind, body=body, headers=headers)
+
     async def content(self, method: str, path: str, **options: Unpack[RequestOptions]) -> bytes:
         """Return the content of the response. Raises CuebookError."""
         is_lost = False  # the answer of an attempt that may have been carried out
@@ -204,6 +212,11 @@ class HttpTransport:
             headers=headers,
             timeout=httpx.Timeout(answer_s, connect=self._patience.connect_s),
         )
+
+
+def waiting(wait_s: int) -> dict[str, str]:
+    """Return the header by which a request waits for what it asks for."""
+    return {"Prefer": f"wait={wait_s}"} if wait_s else {}
 
 
 def _is_finite(value: object) -> bool:
