@@ -2,7 +2,7 @@
 
 import asyncio
 import errno
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +14,12 @@ from api.cli.options import ANY_PATH, EXISTING_PATH, in_json, with_settings
 from api.cli.output import console, end, errors, fail, make_folder, print_json, print_table, write_text
 from api.cli.progress import track
 from api.schemas.ids import in_path
+from api.schemas.session_lists import ENDINGS, MEDIA_TYPES, Format
 from api.settings import Settings
 from scripts.expressions.values import count_text
 
-ENDINGS = {"json": "json", "yaml": "yaml", "jsonl": "jsonl", "markdown": "md", "txt": "txt"}
-MEDIA_TYPES = {
-    ".json": "application/json",
-    ".yaml": "application/yaml",
-    ".yml": "application/yaml",
-    ".jsonl": "application/x-ndjson",
-    ".ndjson": "application/x-ndjson",
-}
+_READ: Mapping[str, Format] = {".json": "json", ".yaml": "yaml", ".yml": "yaml", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+"""The formats of the files that can be imported, by their suffixes."""
 COLUMNS = ("file", "sessionId", "key", "format", "messages", "skipped", "error")
 
 
@@ -48,7 +43,7 @@ async def export_sessions(
     session_id: str | None,
     key: str | None,
     every: bool,
-    form: str | None,
+    form: Format | None,
     output: Path | None,
     masked: bool,
 ) -> None:
@@ -86,13 +81,13 @@ async def write_case(settings: Settings, session_id: str, output: Path | None) -
     write_text(found["yamlContent"], output)
 
 
-def _format_of(output: Path | None) -> str:
+def _format_of(output: Path | None) -> Format:
     """Return the format that the suffix of a file names, or `json`."""
     suffix = output.suffix.lower().removeprefix(".") if output is not None else ""
     return next((form for form, ending in ENDINGS.items() if suffix == ending), "yaml" if suffix == "yml" else "json")
 
 
-async def _export_all(api: Backend, form: str, folder: Path, *, masked: bool) -> None:
+async def _export_all(api: Backend, form: Format, folder: Path, *, masked: bool) -> None:
     rows = await api.sessions()
     make_folder(folder)
     written = 0
@@ -157,7 +152,7 @@ async def _import(
         for file in track("importing", files):
             try:
                 content = await asyncio.to_thread(_content, file, is_named=file in named)
-                media_type = MEDIA_TYPES.get(file.suffix.lower(), "application/json")
+                media_type = MEDIA_TYPES[_READ.get(file.suffix.lower(), "json")]
                 query = parameters | {"fileName": file.name[-FILE_NAME_CHARS_MAX:]}
                 row: Any = await api.send("POST", "/api/sessions/import", content, media_type=media_type, **query)
             except OSError as error:
@@ -183,7 +178,7 @@ def _content(file: Path, *, is_named: bool) -> bytes:
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
     for each in paths:
         if each.is_dir():
-            yield from sorted(file for file in each.iterdir() if file.suffix.lower() in MEDIA_TYPES)
+            yield from sorted(file for file in each.iterdir() if file.suffix.lower() in _READ)
         else:
             yield each
 

@@ -1,7 +1,7 @@
 """Sessions over HTTP: create, find, read, change and delete them, and send messages."""
 
 import itertools
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Literal, TypeAlias
 from uuid import uuid4
 
@@ -30,7 +30,7 @@ from api.schemas.lifecycle import (
     SnapshotList,
     SnapshotView,
 )
-from api.schemas.session_lists import Format, HitList, ImportView, SessionList, SessionStatsView
+from api.schemas.session_lists import MEDIA_TYPES, Format, HitList, ImportView, SessionList, SessionStatsView
 from api.schemas.sessions import (
     EventList,
     MessageList,
@@ -50,11 +50,6 @@ SEEN_MAX = 50_000  # ids of frames of one stream that are remembered, to skip re
 _SENT = {field.name: field.encode_name for field in msgspec.structs.fields(ExternalMessage)}
 """Fields of a message that API requests accept, by their names in prompts."""
 DocumentFormat: TypeAlias = Literal["json", "yaml", "jsonl"]
-_MEDIA_TYPES: Mapping[DocumentFormat, str] = {
-    "json": "application/json",
-    "yaml": "application/yaml",
-    "jsonl": "application/x-ndjson",
-}
 
 
 class Sessions:
@@ -402,7 +397,7 @@ class Sessions:
             "dryRun": dry_run,
         }
         content = document.encode(errors="surrogatepass") if isinstance(document, str) else document
-        headers = {"Content-Type": _MEDIA_TYPES[form]} if isinstance(content, bytes) else None
+        headers = {"Content-Type": MEDIA_TYPES[form]} if isinstance(content, bytes) else None
         return await self._wire.ask(
             "POST", "/api/sessions/import", ImportView, body=content, parameters=parameters, headers=headers
         )

@@ -51,11 +51,9 @@ class Retention:
         self.progress: Progress | None = None
         """The progress of the current run."""
         self._chat = chat
+        self._runner = runner
         self._store = runner.store.retention
         self._shared = runner.store.shared
-        self._clock = runner.clock
-        self._memory_system = runner.memory_system
-        self._metrics = runner.metrics
         self._every_h = runner.settings.retention_every_h
         self._stopping = asyncio.Event()
         self._ended: float | None = None
@@ -63,7 +61,7 @@ class Retention:
 
     async def look(self) -> list[DueByPolicy]:
         """Return what each policy would redact or delete now, without a change."""
-        return await self._store.counts(self.policies, self._clock())
+        return await self._store.counts(self.policies, self._runner.clock())
 
     async def apply(self) -> Progress:
         """Redact and delete all due sessions, also if the caller is cancelled.
@@ -77,7 +75,7 @@ class Retention:
 
     async def _apply(self, progress: Progress) -> Progress:
         try:
-            progress.sessions_due = await self._store.count_due(self.policies, self._clock())
+            progress.sessions_due = await self._store.count_due(self.policies, self._runner.clock())
             passed: set[tuple[str, str]] = set()
             while due := [each for each in await self._due() if (each.tenant, each.session_id) not in passed]:
                 for group in _groups(due):
@@ -90,7 +88,7 @@ class Retention:
         return progress
 
     async def _due(self) -> list[Due]:
-        return await self._store.due(self.policies, self._clock())
+        return await self._store.due(self.policies, self._runner.clock())
 
     async def _apply_to(self, group: list[Due], progress: Progress) -> set[tuple[str, str]]:
         """Apply the policies to sessions of one tenant in one transaction, then rest. Return the sessions left out."""
@@ -100,8 +98,8 @@ class Retention:
         progress.redacted += len(result.redacted)
         progress.deleted += len(result.deleted)
         progress.passed += len(group) - len(processed)
-        self._metrics.retention.labels("redact").inc(len(result.redacted))
-        self._metrics.retention.labels("delete").inc(len(result.deleted))
+        self._runner.metrics.retention.labels("redact").inc(len(result.redacted))
+        self._runner.metrics.retention.labels("delete").inc(len(result.deleted))
         await wait_at_most(min(asyncio.get_running_loop().time() - started, REST_S_MAX), self._stopping)
         return {(each.tenant, each.session_id) for each in group if each.session_id not in processed}
 
@@ -116,15 +114,15 @@ class Retention:
                     continue
                 free.append(each)
             for user_id in sorted({each.user_id for each in free}):
-                await locks.enter_async_context(self._memory_system.cache.exclusive(tenant, user_id))
+                await locks.enter_async_context(self._runner.memory_system.cache.exclusive(tenant, user_id))
             session_ids = [each.session_id for each in free]
             try:
-                result = await self._store.apply(tenant, session_ids, self.policies, self._clock())
+                result = await self._store.apply(tenant, session_ids, self.policies, self._runner.clock())
             finally:
                 for session_id in session_ids:
                     self._chat.evict(tenant, session_id)
         for user_id in result.users:
-            self._memory_system.worker.enqueue(tenant, user_id)
+            self._runner.memory_system.worker.enqueue(tenant, user_id)
         return result
 
     # -- schedule ---------------------------------------------------------------------------------------------------

@@ -142,6 +142,15 @@ class SessionStatsView(View, frozen=True, kw_only=True):
 
 Format: TypeAlias = Literal["json", "yaml", "jsonl", "markdown", "txt"]
 FORMATS: tuple[Format, ...] = get_args(Format)
+MEDIA_TYPES: Mapping[Format, str] = {
+    "json": "application/json",
+    "yaml": "application/yaml",
+    "jsonl": "application/x-ndjson",
+    "markdown": "text/markdown",
+    "txt": "text/plain",
+}
+ENDINGS: Mapping[Format, str] = {"json": "json", "yaml": "yaml", "jsonl": "jsonl", "markdown": "md", "txt": "txt"}
+"""The endings of the names of files in each format."""
 
 
 class SessionCase(View, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ from api.catalog.catalog import Catalog
 from api.errors import ApiError, refusing, require_session
 from api.privacy.mask import HiddenValues, find_hidden_values
 from api.privacy.masked_rows import mask_call, mask_message, mask_migration, mask_session, mask_turn
-from api.schemas.session_lists import Format
+from api.schemas.session_lists import ENDINGS, MEDIA_TYPES, Format
 from api.sessions.row_mapping import messages_of
 from api.sessions.session_cache import require_not_redacted
 from api.sessions.turn_runner import TurnRunner
@@ -259,23 +259,13 @@ class SessionExport(Struct, frozen=True):
     pieces: AsyncIterator[bytes]
 
 
-class _Form(Struct, frozen=True):
-    """A format of a session document."""
-
-    media_type: str
-    ending: str
-    pieces: Callable[[SessionReader], AsyncIterator[bytes]]
-
-
-_FORMS: Mapping[Format, _Form] = {
-    "json": _Form("application/json", "json", json_pieces),
-    "yaml": _Form("application/yaml", "yaml", yaml_pieces),
-    "jsonl": _Form("application/x-ndjson", "jsonl", line_pieces),
-    "markdown": _Form("text/markdown", "md", markdown_pieces),
-    "txt": _Form("text/plain", "txt", text_pieces),
+_PIECES: Mapping[Format, Callable[[SessionReader], AsyncIterator[bytes]]] = {
+    "json": json_pieces,
+    "yaml": yaml_pieces,
+    "jsonl": line_pieces,
+    "markdown": markdown_pieces,
+    "txt": text_pieces,
 }
-
-MEDIA_TYPES: tuple[str, ...] = tuple(form.media_type for form in _FORMS.values())
 
 
 async def _open(store: Store, tenant: str, session_id: str, now: datetime) -> SessionReader:
@@ -306,10 +296,9 @@ async def export(
         salt = await asyncio.to_thread(salt_of, runner.settings.keys_in, tenant)
         user_id = pseudonym_of(salt, source.start.user_id)
         source = _masked_reader(source, await find_hidden_values(runner.store, catalog, source.start), user_id)
-    chosen = _FORMS[form]
-    pieces = chosen.pieces(source)
+    pieces = _PIECES[form](source)
     first = await anext(pieces, b"")  # errors of reading are raised before anything is sent
-    return SessionExport(chosen.media_type, f"{session_id}.{chosen.ending}", _chain(first, pieces))
+    return SessionExport(MEDIA_TYPES[form], f"{session_id}.{ENDINGS[form]}", _chain(first, pieces))
 
 
 async def _chain(first: bytes, others: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

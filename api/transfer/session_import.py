@@ -56,20 +56,15 @@ class SessionImporter:
 
     def __init__(self, chat: Chat, runner: TurnRunner, catalog: Catalog) -> None:
         self._chat = chat
-        self._store = runner.store
-        self._clock = runner.clock
-        self._ids = runner.ids
-        self._memory_system = runner.memory_system
+        self._runner = runner
         self._catalog = catalog
-        self._queue_s = runner.settings.queue_s
-        self._locale = runner.settings.locale
         self._free = asyncio.Semaphore(IMPORTS_MAX)
 
     async def load(self, tenant: str, content: bytes, options: ImportOptions) -> ImportView:
         """Import a document, completely or not at all. Raises ApiError."""
         if options.replace and options.copy:
             raise invalid_field("copy", "it cannot be combined with `replace`")
-        async with within(self._queue_s, ApiError("SERVER_BUSY", "other sessions are being imported")):
+        async with within(self._runner.settings.queue_s, ApiError("SERVER_BUSY", "other sessions are being imported")):
             await self._free.acquire()
         try:
             return await self._chat.run_shielded(self._load(tenant, content, options))
@@ -125,7 +120,7 @@ class SessionImporter:
         # the same id for the same document, so that a document that is sent twice is one session
         own_id = str(uuid5(NAMESPACE, f"{tenant}\0{key}\0{digest}"))
         session_id, replaces = await self._place(tenant, own_id, key, options)
-        now = self._clock()
+        now = self._runner.clock()
         text = await asyncio.to_thread(read_builtin, CHAT)
         if text is None or text.script is None:
             raise ApiError("SCRIPT_NOT_FOUND", "Script not found", context={"scriptId": CHAT})
@@ -139,13 +134,13 @@ class SessionImporter:
             script_id=CHAT,
             script_version=1,
             digest=text.source.digest,
-            locale=self._locale or language_of(conversation.messages) or program.locale,
+            locale=self._runner.settings.locale or language_of(conversation.messages) or program.locale,
             seed=row_mapping.seed_of(session_id),
             metadata=dict(conversation.metadata),
             created_at=min(conversation.created_at or now, now),
             idempotency_key=None,
         )
-        turns = await turns_of(conversation, session, program, self._ids)
+        turns = await turns_of(conversation, session, program, self._runner.ids)
         if not options.dry_run:
             await self._catalog.find(tenant, CHAT)  # as for a session that is created without a script
         texts = [ScriptTextRow(tenant, session.digest, text.source.text, {}, text.script.form)]
@@ -153,12 +148,12 @@ class SessionImporter:
 
     async def _place(self, tenant: str, own_id: str, key: str | None, options: ImportOptions) -> tuple[str, bool]:
         """Return the id of the session, and whether it replaces the session with that id. Raises ApiError."""
-        by_key = await self._store.sessions.by_key(tenant, key) if key is not None else None
+        by_key = await self._runner.store.sessions.by_key(tenant, key) if key is not None else None
         if options.copy:
             if by_key is not None:
                 raise _key_exists(key, by_key.session_id)
-            return self._ids(), False
-        by_id = await self._store.sessions.start(tenant, own_id)
+            return self._runner.ids(), False
+        by_id = await self._runner.store.sessions.start(tenant, own_id)
         existing = by_key or by_id
         if existing is None:
             return own_id, False
@@ -175,9 +170,9 @@ class SessionImporter:
         runs = [(whole.session.script_id, whole.session.digest)]
         runs += [(move.script_id, move.digest) for move in whole.migrations]
         for script_id, digest in set(runs):
-            latest = await self._store.scripts.latest_published(tenant, script_id)
+            latest = await self._runner.store.scripts.latest_published(tenant, script_id)
             script_uuid = latest.script_uuid if latest is not None else _uuid_of(tenant, script_id)
-            versions = await self._store.scripts.versions(tenant, script_uuid)
+            versions = await self._runner.store.scripts.versions(tenant, script_uuid)
             same = next((each.version for each in versions if each.digest == digest), None)
             numbers[script_id, digest] = script_uuid, same
         return msgspec.structs.replace(
@@ -190,16 +185,16 @@ class SessionImporter:
 
     async def _write(self, whole: SessionDocument, *, replaces: bool) -> None:
         session = whole.session
-        by_id = await self._store.sessions.start(session.tenant, session.session_id) if replaces else None
+        by_id = await self._runner.store.sessions.start(session.tenant, session.session_id) if replaces else None
         async with (
             self._chat.creations.begin((session.tenant, session.user_id)),
             self._chat.locks.hold((session.tenant, session.session_id)),
-            self._memory_system.exclusive_for_erasure(
+            self._runner.memory_system.exclusive_for_erasure(
                 session.tenant, session.user_id if by_id is None else by_id.user_id
             ),
         ):
             try:
-                await self._store.sessions.import_session(whole, replaces=replaces)
+                await self._runner.store.sessions.import_session(whole, replaces=replaces)
             except SessionTaken as error:
                 raise _id_exists(error.session_id) from error
             except KeyTaken as error:
@@ -209,7 +204,7 @@ class SessionImporter:
             except RowRefused as error:
                 raise ApiError("DOCUMENT_INVALID", "it contains values that the database cannot store") from error
             finally:
-                self._memory_system.cache.invalidate(session.tenant, session.user_id)
+                self._runner.memory_system.cache.invalidate(session.tenant, session.user_id)
                 if replaces:
                     self._chat.evict(session.tenant, session.session_id)
 

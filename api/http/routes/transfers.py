@@ -16,9 +16,9 @@ from api.http.request import JSON, KEY_CHARS_MAX, TAKES, ApiRequest, Masked, Ses
 from api.replay.recorded_session import ReplaySource, SessionUnknown, find_session
 from api.replay.replay_session import NotRepeatable
 from api.replay.session_case import case_file_name, session_case
-from api.schemas.session_lists import FORMATS, Format, ImportView, SessionCase
+from api.schemas.session_lists import FORMATS, MEDIA_TYPES, Format, ImportView, SessionCase
 from api.transfer.document_reader import Kind
-from api.transfer.session_export import MEDIA_TYPES, export
+from api.transfer.session_export import export
 from api.transfer.session_import import ImportOptions
 from scripts.model.base import ID_CHARS_MAX
 
@@ -36,7 +36,7 @@ def _schema_of(media_type: str) -> Schema:
     return Schema(type=OpenAPIType.OBJECT if is_object else OpenAPIType.STRING)
 
 
-_EXPORTED = {each: _schema_of(each) for each in MEDIA_TYPES}
+_EXPORTED = {each: _schema_of(each) for each in MEDIA_TYPES.values()}
 _DOCUMENT = Schema(type=OpenAPIType.OBJECT, examples=EXAMPLES["session_document"])
 _IMPORTED = {each: _schema_of(each) for each in KINDS} | {JSON: _DOCUMENT}
 
