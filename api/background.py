@@ -60,6 +60,15 @@ def start_background(work: Coroutine[None, None, None], stopped: str) -> asyncio
     return task
 
 
+async def wait_started(task: asyncio.Task[None], started: asyncio.Event) -> None:
+    """Wait until a task has set `started`; raise its error if it ends before."""
+    waiting = asyncio.create_task(started.wait())
+    await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if task.done():
+        await task
+
+
 def retain(tasks: set[asyncio.Task[T]], task: asyncio.Task[T]) -> asyncio.Task[T]:
     """Add a task to the set until it has ended: asyncio itself has no reference to it."""
     tasks.add(task)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from api.app import create_app
+from api.background import wait_started
 from api.client.client import Client
 from api.client.in_process import InProcess
 from api.client.transport import RetryPolicy
@@ -72,12 +73,8 @@ async def running(app: Application) -> AsyncIterator[None]:
             await stop.wait()
 
     life = asyncio.create_task(live())
-    starting = asyncio.create_task(started.wait())
-    await asyncio.wait({life, starting}, return_when=asyncio.FIRST_COMPLETED)
-    starting.cancel()
     try:
-        if life.done():
-            await life  # raises the error of the start
+        await wait_started(life, started)
         yield
     finally:
         stop.set()

@@ -12,6 +12,7 @@ import structlog
 from msgspec import Struct
 from watchfiles import awatch
 
+from api.background import wait_started
 from api.catalog.catalog import Catalog, SavedScript, second
 from api.schemas.ids import TENANT
 from scripts.model.diagnostics import Problem
@@ -50,12 +51,8 @@ class Reloader:
         self._started = asyncio.Event()
         watches, stop = asyncio.Event(), asyncio.Event()
         task = asyncio.create_task(self._watch(watches, stop))
-        waiting = asyncio.create_task(watches.wait())
-        await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
         try:
-            if task.done():
-                await task  # raises the error of the watcher
+            await wait_started(task, watches)
             yield
         finally:
             stop.set()

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -14,6 +13,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 from pygls.workspace import TextDocument
 
+from api.background import wait_at_most
 from api.language_server.diagnostics import FoundProblem, diagnostic, problems_by_file
 from api.language_server.script_files import ScriptFiles, check_file, files_now
 from api.language_server.text_positions import TextPositions, positions_in, without_mark
@@ -109,9 +109,7 @@ class ScriptServer(LanguageServer):
     async def first_check(self, path: Path) -> None:
         """Wait until an open document was checked once, because editors ask for its outline when they open it."""
         if (checked := self._first_checks.get(path)) is not None:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(FIRST_CHECK_S):
-                    await checked.wait()
+            await wait_at_most(FIRST_CHECK_S, checked)
 
     def forget(self, path: Path) -> None:
         """Remove what is known of a document that was closed, and check the others, which may have used its text."""

@@ -22,7 +22,7 @@ from api.memory.search import find, search, top_k
 from api.memory.transaction import MemoryTransaction
 from api.schemas.ids import has_control
 from api.schemas.memory import GROUP_CHARS_MAX, RecalledView
-from api.schemas.memory_errors import InvalidMemoryRequest, UnitIdExists, require
+from api.schemas.memory_errors import InvalidMemoryRequest, UnitIdExists
 from runtime.memory.chains import recall_of
 from runtime.memory.units import MemoryUnit
 from runtime.state.ports import Clock, Ids
@@ -298,7 +298,8 @@ def _strongest(signals: Mapping[str, float]) -> dict[str, float]:
 def _check(group_id: str, units: Sequence[NewUnit]) -> list[NewUnit]:
     """Return units as they can be stored. Raises InvalidMemoryRequest."""
     _check_group(group_id)
-    require(len(units) <= UNITS_MAX, f"at most {UNITS_MAX:,} units can be added at a time, not {len(units):,}")
+    if len(units) > UNITS_MAX:
+        raise InvalidMemoryRequest(f"at most {UNITS_MAX:,} units can be added at a time, not {len(units):,}")
     checked = []
     for number, unit in enumerate(units, 1):
         try:
@@ -325,11 +326,12 @@ def _is_whole(number: int, least: int, most: int) -> bool:
 
 
 def _check_group(group_id: str) -> None:
-    is_free = group_id != LATEST
-    require(is_free, f"{LATEST} is reserved for the newest session or collection; choose another name")
-    is_name = isinstance(group_id, str) and bool(group_id.strip()) and len(group_id) <= GROUP_CHARS_MAX
-    require(is_name, f"the name of a collection must have 1 to {GROUP_CHARS_MAX} characters")
-    require(not has_control(group_id), "the name of a collection contains a control character or a line break")
+    if group_id == LATEST:
+        raise InvalidMemoryRequest(f"{LATEST} is reserved for the newest session or collection; choose another name")
+    if not (isinstance(group_id, str) and group_id.strip() and len(group_id) <= GROUP_CHARS_MAX):
+        raise InvalidMemoryRequest(f"the name of a collection must have 1 to {GROUP_CHARS_MAX} characters")
+    if has_control(group_id):
+        raise InvalidMemoryRequest("the name of a collection contains a control character or a line break")
 
 
 def _check_name(loaded: LoadedMemory, group_id: str) -> None:
@@ -402,10 +404,12 @@ def _normalise(vector: Vectors, loaded: LoadedMemory) -> Vectors:
     """Return a caller's vector scaled to length 1. Raises InvalidMemoryRequest."""
     _embedder_of(loaded)
     dimension, vector = loaded.dimension, np.asarray(vector)  # programs may pass lists
-    require(vector.dtype.kind in "fiu", "a vector must consist of numbers")
-    require(vector.shape == (dimension,), f"a vector must have {dimension} numbers, this one has {vector.size}")
+    if vector.dtype.kind not in "fiu":
+        raise InvalidMemoryRequest("a vector must consist of numbers")
+    if vector.shape != (dimension,):
+        raise InvalidMemoryRequest(f"a vector must have {dimension} numbers, this one has {vector.size}")
     length = float(np.linalg.norm(vector.astype(np.float64)))
-    is_usable = bool(np.isfinite(length)) and length >= LENGTH_MIN
-    require(is_usable, "a vector must have finite numbers that are not all zero")
+    if not np.isfinite(length) or length < LENGTH_MIN:
+        raise InvalidMemoryRequest("a vector must have finite numbers that are not all zero")
     scaled: Vectors = (vector / length).astype(np.float32)
     return scaled

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from api.schemas.ids import has_control
 from api.schemas.memory import K_MAX, NEIGHBOURS_MAX, UNIT_CHARS_MAX, unit_fields
-from api.schemas.memory_errors import InvalidMemoryRequest, require
+from api.schemas.memory_errors import InvalidMemoryRequest
 from runtime.memory.recall.query import Decay, Strategy
 from runtime.state.recall_types import Trust
 from scripts.expressions.values import Value, ValueRefused, is_unicode, to_value
@@ -56,20 +56,29 @@ class NewUnit(Struct, frozen=True, kw_only=True):
         is a predicate, to follow a subject.
         """
         _require_kinds(self, _UNIT_KINDS, "has an invalid field: ")
-        require(bool(self.content.strip()), "has no text")
-        require(len(self.content) <= UNIT_CHARS_MAX, f"has more than {UNIT_CHARS_MAX:,} characters")
-        require(all(map(is_unicode, (self.content, self.source, self.unit_id))), "is not valid Unicode")
-        require(not has_control(self.unit_id), "has an id with a control character or a line break")
-        require(not has_control(self.source), "has a source with a control character or a line break")
-        require(len(self.unit_id) <= ID_CHARS_MAX, f"has an id of more than {ID_CHARS_MAX} characters")
-        require(len(self.source) <= SOURCE_CHARS_MAX, f"has a source of more than {SOURCE_CHARS_MAX} characters")
-        levels = get_args(Trust)
-        require(self.trust in levels, f"has an unknown trust level; it must be one of {', '.join(levels)}")
+        if not self.content.strip():
+            raise InvalidMemoryRequest("has no text")
+        if len(self.content) > UNIT_CHARS_MAX:
+            raise InvalidMemoryRequest(f"has more than {UNIT_CHARS_MAX:,} characters")
+        if not all(map(is_unicode, (self.content, self.source, self.unit_id))):
+            raise InvalidMemoryRequest("is not valid Unicode")
+        if has_control(self.unit_id):
+            raise InvalidMemoryRequest("has an id with a control character or a line break")
+        if has_control(self.source):
+            raise InvalidMemoryRequest("has a source with a control character or a line break")
+        if len(self.unit_id) > ID_CHARS_MAX:
+            raise InvalidMemoryRequest(f"has an id of more than {ID_CHARS_MAX} characters")
+        if len(self.source) > SOURCE_CHARS_MAX:
+            raise InvalidMemoryRequest(f"has a source of more than {SOURCE_CHARS_MAX} characters")
+        if self.trust not in get_args(Trust):
+            raise InvalidMemoryRequest(f"has an unknown trust level; it must be one of {', '.join(get_args(Trust))}")
         times = [time for time in (self.creation_time, self.end_time) if time is not None]
-        has_zones = all(time.tzinfo is not None for time in times)
-        require(has_zones, "has a time without a time zone; use e.g. datetime.now(UTC)")
-        require(all(map(is_within_utc, times)), "has a time that is not within the years 1 to 9999 of UTC")
-        require(times == sorted(times), "ends before it begins")
+        if any(time.tzinfo is None for time in times):
+            raise InvalidMemoryRequest("has a time without a time zone; use e.g. datetime.now(UTC)")
+        if not all(map(is_within_utc, times)):
+            raise InvalidMemoryRequest("has a time that is not within the years 1 to 9999 of UTC")
+        if times != sorted(times):
+            raise InvalidMemoryRequest("ends before it begins")
         try:
             metadata = to_value(self.metadata)
         except ValueRefused as error:
@@ -160,36 +169,43 @@ class Query(Struct, frozen=True, kw_only=True):
     def check(self) -> None:
         """Raise InvalidMemoryRequest if the query contradicts itself or exceeds a limit."""
         _require_kinds(self, _QUERY_KINDS)
-        has_text, strategies = bool(self.text.strip()), get_args(Strategy)
-        require(has_text or self.vector is not None, "a query needs a text or a vector")
-        is_short = len(self.text) <= UNIT_CHARS_MAX
-        require(is_short, f"the text of a query must have at most {UNIT_CHARS_MAX:,} characters")
-        require(1 <= self.k <= K_MAX, f"k must be {_QUERY_KINDS['k'][1]}")
-        require(self.strategy in strategies, f"strategy must be one of {', '.join(strategies)}")
-        require(self.strategy != "lexical" or has_text, "a lexical query needs a text")
-        has_zone = self.as_of is None or self.as_of.tzinfo is not None
-        require(has_zone, f"as_of must be {_QUERY_KINDS['as_of'][1]}")
-        is_both = self.short_term_only and self.long_term_only
-        require(not is_both, "a query is short-term only or long-term only, not both")
-        of_group = "belongs to a session or collection: name it with `group`"
-        require(bool(self.group) or not self.short_term_only, f"a short-term memory {of_group}")
-        require(bool(self.group) or not self.exclude_context, f"a context {of_group}")
-        if self.external_only:
-            require(bool(self.external), "the query is external only, but names no external memory")
-            is_of_user = self.short_term_only or self.long_term_only
-            require(not is_of_user, "a query is external only or of the user's own memory, not both")
-        has_neighbours = 0 <= self.recall_context <= NEIGHBOURS_MAX
-        require(has_neighbours, f"a hit can have at most {NEIGHBOURS_MAX} neighbours on either side")
-        are_ranks = self.ranks is None or (bool(self.ranks) and all(rank in (0, 1, 2) for rank in self.ranks))
-        require(are_ranks, "ranks are 0 (messages and notes), 1 (summaries of groups), 2 (summaries of the memory)")
-        is_score = self.min_score is None or 0 <= self.min_score <= 1
-        require(is_score, f"min_score must be {_QUERY_KINDS['min_score'][1]}")
+        if not self.text.strip() and self.vector is None:
+            raise InvalidMemoryRequest("a query needs a text or a vector")
+        if len(self.text) > UNIT_CHARS_MAX:
+            raise InvalidMemoryRequest(f"the text of a query must have at most {UNIT_CHARS_MAX:,} characters")
+        if not 1 <= self.k <= K_MAX:
+            raise InvalidMemoryRequest(f"k must be {_QUERY_KINDS['k'][1]}")
+        if self.strategy not in get_args(Strategy):
+            raise InvalidMemoryRequest(f"strategy must be one of {', '.join(get_args(Strategy))}")
+        if self.strategy == "lexical" and not self.text.strip():
+            raise InvalidMemoryRequest("a lexical query needs a text")
+        if self.as_of is not None and self.as_of.tzinfo is None:
+            raise InvalidMemoryRequest(f"as_of must be {_QUERY_KINDS['as_of'][1]}")
+        if self.short_term_only and self.long_term_only:
+            raise InvalidMemoryRequest("a query is short-term only or long-term only, not both")
+        if self.short_term_only and not self.group:
+            raise InvalidMemoryRequest("a short-term memory belongs to a session or collection: name it with `group`")
+        if self.exclude_context and not self.group:
+            raise InvalidMemoryRequest("a context belongs to a session or collection: name it with `group`")
+        if self.external_only and not self.external:
+            raise InvalidMemoryRequest("the query is external only, but names no external memory")
+        if self.external_only and (self.short_term_only or self.long_term_only):
+            raise InvalidMemoryRequest("a query is external only or of the user's own memory, not both")
+        if not 0 <= self.recall_context <= NEIGHBOURS_MAX:
+            raise InvalidMemoryRequest(f"a hit can have at most {NEIGHBOURS_MAX} neighbours on either side")
+        if self.ranks is not None and not (self.ranks and all(rank in (0, 1, 2) for rank in self.ranks)):
+            raise InvalidMemoryRequest(
+                "ranks are 0 (messages and notes), 1 (summaries of groups), 2 (summaries of the memory)"
+            )
+        if self.min_score is not None and not 0 <= self.min_score <= 1:
+            raise InvalidMemoryRequest(f"min_score must be {_QUERY_KINDS['min_score'][1]}")
 
 
 def _require_kinds(struct: Struct, kinds: Mapping[str, tuple[Any, str]], before: str = "") -> None:
     """Raise InvalidMemoryRequest if a field has not its type; the message begins with `before`."""
     for name, (kind, what) in kinds.items():
-        require(isinstance(getattr(struct, name), kind), f"{before}{name} must be {what}")
+        if not isinstance(getattr(struct, name), kind):
+            raise InvalidMemoryRequest(f"{before}{name} must be {what}")
 
 
 def is_within_utc(time: datetime) -> bool:

@@ -15,9 +15,3 @@ class WorkFailed(Exception):
 
 class TooManyJobs(Exception):
     """The limit of waiting jobs of one memory is reached."""
-
-
-def require(holds: bool, problem: str) -> None:
-    """Raise InvalidMemoryRequest if a condition of a request does not hold."""
-    if not holds:
-        raise InvalidMemoryRequest(problem)

@@ -93,10 +93,8 @@ class Scheduler:
     async def running(self) -> AsyncIterator[None]:
         """Fire timers while the context lasts. Raises StoreError."""
         if self._runner.settings.hold_late_timers:
-            log.info(
-                "timers that are already due are held",
-                timers=await self._runner.store.timers.hold_due(self._runner.clock()),
-            )
+            held = await self._runner.store.timers.hold_due(self._runner.clock())
+            log.info("timers that are already due are held", timers=held)
         work = start_background(self._run(), "timers have stopped until the server is restarted")
         try:
             yield
