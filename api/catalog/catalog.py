@@ -19,7 +19,7 @@ from runtime.state.ports import Clock
 from runtime.state.program import Program
 from scripts.builtin import read_builtin
 from scripts.expressions.suggestions import suggest
-from scripts.model.diagnostics import Problem
+from scripts.model.diagnostics import Problem, problem_at
 from scripts.model.memory_plan import MemoryPlan
 from scripts.model.script import Locale, Script
 from scripts.parse.folder import read_folder
@@ -364,7 +364,7 @@ def second(reading: Reading, script_id: str, first: str) -> Reading:
 
 def refuse(reading: Reading, code: str, message: str) -> Reading:
     """Return a reading with an error for an id that another script has."""
-    problem = Problem(code, message, "error", 1, 1, reading.source.file, fix="Give one of them another id.")
+    problem = problem_at(code, message, file=reading.source.file, fix="Give one of them another id.")
     return Reading(reading.source, None, (problem,))
 
 

@@ -9,7 +9,8 @@ from scripts.expressions.members import BUILTINS
 from scripts.expressions.time_values import PLACES, SINCE, SPANS
 
 _ONLY_NUMBERS = (nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Mod, nodes.Pow)
-_NUMERIC = {"int", "float", "length", "count", "sum", "round", "abs"} | {f"{name}()" for name in (*SINCE, *PLACES)}
+_ROUNDING = frozenset({"round", "abs"})  # what they are applied to is a number too
+_NUMERIC = {"int", "float", "length", "count", "sum", *_ROUNDING, *(f"{name}()" for name in (*SINCE, *PLACES))}
 _SPAN_CALLS = frozenset(f"{name}()" for name in SPANS)
 
 
@@ -70,7 +71,9 @@ def operands_of_arithmetic(every: Iterable[nodes.Node]) -> Iterator[str]:
     """Yield the direct operands of arithmetic; `a + b` of two names may also join texts and does not count."""
     for node in every:
         match node:
-            case nodes.Neg(node=inner) | nodes.Filter(name="round" | "abs", node=nodes.Expr() as inner):
+            case nodes.Neg(node=inner):
+                yield from _operand(inner)
+            case nodes.Filter(node=nodes.Expr() as inner) if node.name in _ROUNDING:
                 yield from _operand(inner)
             case nodes.Filter(name="sum", node=nodes.List(items=items)):
                 yield from (name for item in items for name in _operand(item))

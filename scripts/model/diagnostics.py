@@ -57,6 +57,30 @@ class Problem(Struct, frozen=True):
         return f"{self.file or '<script>'}:{self.line}:{self.column} {self.code} {self.message}"
 
 
+def problem_at(
+    code: str,
+    message: str,
+    at: Location = NOWHERE,
+    *,
+    file: str = "",
+    path: str = "",
+    fix: str = "",
+    severity: Severity | None = None,
+) -> Problem:
+    """Return a problem at a location, which is in `file` unless it names one; its code has a severity and a fix."""
+    kind = CODES[code]
+    return Problem(
+        code=code,
+        message=message,
+        severity=severity or kind.severity,
+        line=max(at.line, 1),
+        column=max(at.column, 1),
+        file=at.file or file,
+        path=path,
+        fix=fix or kind.fix,
+    )
+
+
 class Problems:
     """The problems of one script: at most `PROBLEMS_MAX` errors, and as many warnings and notes of each code.
 
@@ -83,18 +107,8 @@ class Problems:
         fix: str = "",
         severity: Severity | None = None,
     ) -> None:
-        kind = CODES[code]
-        problem = Problem(
-            code=code,
-            message=message,
-            severity=severity or ("warning" if code in self._softened else kind.severity),
-            line=max(at.line, 1),
-            column=max(at.column, 1),
-            file=at.file or self.file,
-            path=path,
-            fix=fix or kind.fix,
-        )
-        self.record(problem)
+        softened: Severity | None = "warning" if code in self._softened else None
+        self.record(problem_at(code, message, at, file=self.file, path=path, fix=fix, severity=severity or softened))
 
     def record(self, problem: Problem) -> None:
         """Add a problem, unless there is an equal one or the limit is reached."""

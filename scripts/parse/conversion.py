@@ -18,7 +18,7 @@ from scripts.checks.check import check_script
 from scripts.checks.identifier_checks import VARIABLE_NAME
 from scripts.formats.stage.yaml_fixups import readable
 from scripts.model.base import Location, Node, Reference, unused_name, without_places
-from scripts.model.diagnostics import Problem, Problems
+from scripts.model.diagnostics import Problem, Problems, problem_at
 from scripts.model.script import Script, skills_called
 from scripts.model.variable_names import read_names, written_names
 from scripts.parse.includes import BESIDE
@@ -195,9 +195,8 @@ def _rename_invalid(script: Script) -> tuple[Script, list[_Loss]]:
         message = f"`{name}` is not a valid name; it is renamed to `{new[name]}`, with an entry in `migrations`"
         comment = f"# Not carried over: the name `{name}`; the variable is renamed to `{new[name]}`."
         owner = at if at.file == script.at.file else script.at
-        found = Problems()
-        found.add("VARIABLE_NAME_INVALID", message, at, severity="warning")
-        losses.append(_Loss(found.sorted()[0], owner, [comment]))
+        problem = problem_at("VARIABLE_NAME_INVALID", message, at, severity="warning")
+        losses.append(_Loss(problem, owner, [comment]))
     if not new:
         return script, losses
     renamed: Script = with_names(script, new)

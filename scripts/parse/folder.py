@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from scripts.model.diagnostics import Problems
+from scripts.model.diagnostics import problem_at
 from scripts.parse.read_script import Mode, Reading, Source, is_script, read_file, read_script
 from scripts.yaml.text_file import FileUnreadable, ReadText, file_text
 
@@ -62,6 +62,5 @@ def read_path(path: Path, mode: Mode = "compat", read: ReadText = file_text) -> 
     try:
         return read_script(read_file(path, read), mode)
     except FileUnreadable as error:
-        problems = Problems(str(path))
-        problems.add("FILE_UNREADABLE", str(error).removeprefix(f"{path}: "))
-        return Reading(Source("", str(path)), None, problems.sorted())
+        problem = problem_at("FILE_UNREADABLE", str(error).removeprefix(f"{path}: "), file=str(path))
+        return Reading(Source("", str(path)), None, (problem,))
